@@ -43,7 +43,7 @@ class Verdict(StrEnum):
 
 #: Verdicts that flag a claim.
 FLAGGED = (Verdict.VIOLATION, Verdict.DEVIATION)
-#: What stands for a private dataset.
+#: Text shown for a private dataset.
 NOT_SHOWN = "(not shown)"
 
 

@@ -83,7 +83,7 @@ def write_table() -> str:
             "",
             about.replace("``", "`"),
             "",
-            f"Epsilon at delta = {DELTA:g} that the scale alone gives away, of a vector with so many coordinates. It "
+            f"Epsilon at delta = {DELTA:g} that the scale alone gives away, by number of coordinates of the vector. It "
             "does not depend on the noise multiplier: more noise does not help.",
             "",
             f"| size | {' | '.join(f'{dimension:,}' for dimension in DIMENSIONS)} |",

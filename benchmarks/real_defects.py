@@ -12,32 +12,35 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import Pair
-from auditor.audits.fixed_size import collect_fixed
-from auditor.audits.privacy_loop import Settings, collect_evidence
-from auditor.cli.corpus.audits import METHODS, NAME, CaseAudit, audit_cases, hash_case, read_audits, run_pieces
+from auditor.cli.corpus.audits import (
+    NAME,
+    CaseAudit,
+    audit_cases,
+    hash_case,
+    methods_within,
+    read_audits,
+    run_pieces,
+)
 from auditor.cli.corpus.cases import LibraryCase, find_cases
 from auditor.cli.corpus.command import write_matrix
 from auditor.errors import SpecificationError, TargetError
-from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.targets.outputs import Batch, concatenate_batches
 from auditor.targets.sampler import Sampler
 from auditor.targets.sources import hash_files
 from auditor.targets.target_names import closing_target, target_named
 from benchmarks.peers.cases import DELTA, PairOfDraws
-from benchmarks.peers.contenders import RecordedDraws
+from benchmarks.peers.contenders import bet_on_recorded, bound_bets, bound_split, level_of_epsilon, peer_process
 from benchmarks.peers.process import PeerCommand, PeerProcess, command
-from mechanisms.additive_noise.gaussian import analytic_mu
 
 #: Level of `dpaudit attack`.
 ALPHA = 0.01
@@ -59,8 +62,6 @@ ABOUT = (
 )
 #: Draws of one call; arbitrary.
 _CALL = 500
-#: The same draws have the same names of datasets.
-_SIDES = Pair(np.array([1]), np.array([0]))
 
 
 def draw_pair(case: LibraryCase, draws: int, seconds: float) -> PairOfDraws:
@@ -96,19 +97,16 @@ def _make_array(outputs: Batch) -> NDArray[Any]:
     return array
 
 
-def bound_by_dpaudit(guarantee: Guarantee, draws: PairOfDraws, name: str) -> tuple[float, bool, int]:
+def bound_by_dpaudit(case: LibraryCase, draws: PairOfDraws) -> tuple[float, bool, int]:
     """Lower bound by the bets of `dpaudit attack`, whether they refute, and after how many draws of both sides."""
-    settings = Settings(alpha=ALPHA, draws=2 * len(draws.x))
-    evidence = collect_evidence(Sampler(RecordedDraws(draws), 0, name), guarantee, [_SIDES], settings)
-    grid = level_grid(guarantee.level, guarantee.highest, guarantee.unit)
-    return lower_bound(evidence.chunks, guarantee, grid, ALPHA), evidence.refuted(ALPHA), 2 * evidence.n
+    evidence = bet_on_recorded(case.guarantee, draws, 0, case.name, alpha=ALPHA)
+    return bound_bets(evidence, case.guarantee, ALPHA), evidence.refuted(ALPHA), 2 * evidence.n
 
 
-def bound_by_split(guarantee: Guarantee, draws: PairOfDraws, name: str) -> tuple[float, bool, int]:
-    """Lower bound by Clopper and Pearson on the second half of the draws, for an event from the first."""
-    settings = Settings(alpha=ALPHA, draws=2 * len(draws.x), method="clopper-pearson")
-    found = collect_fixed(Sampler(RecordedDraws(draws), 0, name), guarantee, [_SIDES], settings).lower_bound()
-    return found, found > guarantee.level, 2 * len(draws.x)
+def bound_by_split(case: LibraryCase, draws: PairOfDraws) -> tuple[float, bool, int]:
+    """Lower bound by the fixed-size method on half of the draws, whether it refutes, and all draws."""
+    found = bound_split(case.guarantee, draws, 0, case.name, alpha=ALPHA)
+    return found, found > case.guarantee.level, 2 * len(draws.x)
 
 
 def bound_by_peer(guarantee: Guarantee, draws: PairOfDraws, peer: PeerProcess) -> tuple[float, bool, int] | None:
@@ -121,21 +119,19 @@ def bound_by_peer(guarantee: Guarantee, draws: PairOfDraws, peer: PeerProcess) -
     -----
     Valid because: each bound is asked for at alpha over the number of bounds, if jax-privacy's own is valid.
     """
-    gaussian = isinstance(guarantee, GaussianDP)
     if not isinstance(guarantee, PureDP | ApproxDP | GaussianDP):
         return None
-    delta = DELTA if gaussian else getattr(guarantee, "delta", 0.0)
+    delta = DELTA if isinstance(guarantee, GaussianDP) else getattr(guarantee, "delta", 0.0)
     x, y = score_coordinates(draws.x), score_coordinates(draws.y)
     if x is None or y is None or x.shape[1] != y.shape[1]:
         return None
     width = min(x.shape[1], COORDINATES)
-    best = 0.0
-    for j in range(width):
-        for sign in (1.0, -1.0):
-            for inside, outside in ((x, y), (y, x)):
-                asked = partial(peer.ask, "bonferroni", alpha=ALPHA / (4 * width), delta=delta, seed=0)
-                best = max(best, asked(sign * inside[:, j], sign * outside[:, j]).epsilon)
-    level = (analytic_mu(best, delta) if best > 0 else 0.0) if gaussian else best
+    ask = partial(peer.ask, "bonferroni", alpha=ALPHA / (4 * width), delta=delta, seed=0)
+    epsilons = [
+        ask(sign * inside[:, j], sign * outside[:, j]).epsilon
+        for j, sign, (inside, outside) in product(range(width), (1.0, -1.0), ((x, y), (y, x)))
+    ]
+    level = level_of_epsilon(guarantee, max(0.0, *epsilons), delta)
     return level, level > guarantee.level, 2 * len(draws.x)
 
 
@@ -155,19 +151,15 @@ def audit_same_draws(case: LibraryCase, peer: PeerCommand | None, seconds: float
     except (SpecificationError, TargetError) as error:
         text = " ".join(str(error).split())[-300:]
         return [CaseAudit(case.name, name, source, "not drawn", 0.0, said=text) for name in (OWN, SPLIT, PEER)]
+    auditors: Mapping[str, Callable[[], tuple[float, bool, int] | None]] = {
+        OWN: lambda: bound_by_dpaudit(case, draws),
+        SPLIT: lambda: bound_by_split(case, draws),
+        PEER: lambda: None if peer is None else bound_by_peer(case.guarantee, draws, peer_process(peer)),
+    }
     made = []
-    for name in (OWN, SPLIT, PEER):
+    for name, auditor in auditors.items():
         begun = time.monotonic()
-        if name == PEER:
-            found = None
-            if peer is not None:
-                process = PeerProcess(peer.words, dict(peer.variables))
-                try:
-                    found = bound_by_peer(case.guarantee, draws, process)
-                finally:
-                    process.close()
-        else:
-            found = (bound_by_dpaudit if name == OWN else bound_by_split)(case.guarantee, draws, case.name)
+        found = auditor()
         verdict = "no score" if found is None else "violation" if found[1] else "missed"
         bound = None if found is None or math.isinf(found[0]) else found[0]
         spent = round(time.monotonic() - begun, 2)
@@ -204,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SpecificationError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    methods = [method for method in METHODS if method.seconds <= max(options.max_seconds, 60.0)]
+    methods = methods_within(options.max_seconds)
     done = {(item.case, item.source) for item in read_audits(options.results / NAME)}
     work = [
         partial(audit_same_draws, case, peer)

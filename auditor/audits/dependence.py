@@ -100,7 +100,7 @@ class Trace:
     def missing(self, wanted: int, seconds: float | None = None) -> Iterator[int]:
         """Sizes of further chunks, until ``wanted`` draws are held.
 
-        So many a side; then of long and of shorter calls. None is begun after so many ``seconds``.
+        So many a side; then of long and of shorter calls. No chunk begins after ``seconds``.
         """
         begun = time.monotonic()
         for n in self._find_missing(wanted):

@@ -246,7 +246,7 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
 
 def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str, out: Path | None) -> None:
     """Print the page on one finding, or write it to a folder."""
-    from auditor.audits.counterexamples.program import describe_environment, write_program
+    from auditor.audits.counterexamples.program import write_program
     from auditor.datasets import Pair
     from auditor.datasets.json_codec import data_from_json
     from auditor.report.maintainer import choose_finding, render_maintainer_page
@@ -259,7 +259,7 @@ def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str,
         pair = Pair(data_from_json(data["x"]), data_from_json(data["y"]), "counterexample")
         target, once = str(about.get("target") or ""), bool(about.get("one_draw"))
         program = write_program(target, pair, found["event"], once, about.get("arguments") or ()) or program
-    page = render_maintainer_page(content, claim, results.name, program, describe_environment(about))
+    page = render_maintainer_page(content, claim, results.name, program)
     if out is None:
         click.echo(page, nl=False)
         return

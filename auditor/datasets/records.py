@@ -131,10 +131,7 @@ class AddRemoveOne:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        n, m = count_rows(pair.x), count_rows(pair.y)
-        if abs(n - m) != 1:
-            raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
-        same_columns(pair.x, pair.y)
+        n, m = self._count_rows(pair)
         long, short, size = (pair.x, pair.y, m) if n > m else (pair.y, pair.x, n)
         moved = np.flatnonzero(find_differing_rows(slice_rows(long, 0, size), short))
         k = int(moved[0]) if len(moved) else size
@@ -143,6 +140,14 @@ class AddRemoveOne:
                 f"{pair.name}: not neighbours under {self.name}: rows {k} and later are not those of the longer "
                 "dataset with one row removed"
             )
+
+    def _count_rows(self, pair: Pair) -> tuple[int, int]:
+        """Rows of both datasets, which have to be one apart and of the same columns."""
+        n, m = count_rows(pair.x), count_rows(pair.y)
+        if abs(n - m) != 1:
+            raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
+        same_columns(pair.x, pair.y)
+        return n, m
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
         """Pairs without the first, middle or last row.
@@ -174,10 +179,7 @@ class AddRemoveAnyOrder(AddRemoveOne):
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        n, m = count_rows(pair.x), count_rows(pair.y)
-        if abs(n - m) != 1:
-            raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
-        same_columns(pair.x, pair.y)
+        self._count_rows(pair)
         rows, others = (Counter(map(key_of_row, rows_of(data))) for data in (pair.x, pair.y))
         extra = sum(((rows - others) + (others - rows)).values())
         if extra != 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from auditor.errors import SpecificationError
@@ -45,9 +45,7 @@ def choose_finding(results: Mapping[str, Any] | RunView, part: str) -> ClaimView
     )
 
 
-def render_maintainer_page(
-    results: Mapping[str, Any] | RunView, claim: ClaimView, file: str, program: str, installed: Sequence[str]
-) -> str:
+def render_maintainer_page(results: Mapping[str, Any] | RunView, claim: ClaimView, file: str, program: str) -> str:
     """Render one finding for the maintainer of what was audited.
 
     Parameters
@@ -60,8 +58,6 @@ def render_maintainer_page(
         Name of the results.json, for the commands.
     program : str
         Program that shows the finding; empty if there is none.
-    installed : sequence of str
-        Requirements of the target's environment, if it had one of its own.
 
     Returns
     -------
@@ -84,6 +80,7 @@ def render_maintainer_page(
     if program:
         lines += ["## A program that shows it", "", "```python", program.rstrip("\n"), "```", ""]
     lines += ["## How to see it again", "", "```console", *_replay(claim, file), "```", ""]
+    installed = _list_installed(run)
     if installed:
         lines += ["The environment had", "", "```text", *installed, "```", ""]
     return "\n".join(
@@ -99,6 +96,14 @@ def render_maintainer_page(
             "",
         ]
     )
+
+
+def _list_installed(run: RunView) -> list[str]:
+    """Pinned requirements of the target's environment; none if it ran in dpaudit's own."""
+    installed = run.manifest.get("environment")
+    if not isinstance(installed, Mapping):
+        return []
+    return [f"{name}=={version}" for name, version in sorted(installed.items()) if name not in ("pip", "setuptools")]
 
 
 def _name(target: str) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auditor import GaussianDP, Pair, audit
 from auditor.audits.fixed_size import collect_fixed
-from auditor.audits.privacy_loop import Settings, collect_evidence
+from auditor.audits.privacy_loop import Evidence, Settings, collect_evidence
 from auditor.evidence.binomial import clopper_pearson
 from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.privacy.guarantees import Guarantee
@@ -92,26 +92,37 @@ def bound(contender: str, case: PeerCase, draws: PairOfDraws, seed: int, command
     chosen from the distributions, not from the draws, so that its two limits, each wrong with probability at most alpha
     / 2, hold together. That the peer's bounds are valid is not taken for granted, but measured.
     """
-    n = len(draws.x)
     if contender == DPAUDIT:
-        settings = Settings(alpha=ALPHA, draws=2 * n, stop="budget", seed=seed)
-        claim = case.claim
-        evidence = collect_evidence(Sampler(RecordedDraws(draws), seed, case.name), claim, [_SIDES], settings)
-        return lower_bound(evidence.chunks, claim, level_grid(claim.level, claim.highest, claim.unit), ALPHA)
+        return bound_bets(bet_on_recorded(case.claim, draws, seed, case.name, stop="budget"), case.claim)
     if contender == SPLIT:
-        settings = Settings(alpha=ALPHA, draws=2 * n, seed=seed, method="clopper-pearson")
-        return collect_fixed(
-            Sampler(RecordedDraws(draws), seed, case.name), case.claim, [_SIDES], settings
-        ).lower_bound()
+        return bound_split(case.claim, draws, seed, case.name)
     if contender == ORACLE:
-        return _known_event_bound(case.claim, draws, case.best(n))
-    return _level(case, _ask_peer(contender, case, draws, seed, command).epsilon)
+        return _known_event_bound(case.claim, draws, case.best(len(draws.x)))
+    return level_of_epsilon(case.claim, _ask_peer(contender, case, draws, seed, command).epsilon, case.delta)
+
+
+def bet_on_recorded(
+    claim: Guarantee, draws: PairOfDraws, seed: int, name: str, *, alpha: float = ALPHA, stop: str = "verdict"
+) -> Evidence:
+    """Dpaudit's bets on recorded draws; ``name`` is the key of its own randomness."""
+    settings = Settings(alpha=alpha, draws=2 * len(draws.x), stop=stop, seed=seed)
+    return collect_evidence(Sampler(RecordedDraws(draws), seed, name), claim, [_SIDES], settings)
+
+
+def bound_bets(evidence: Evidence, claim: Guarantee, alpha: float = ALPHA) -> float:
+    """Lower bound on the level by dpaudit's bets, see `lower_bound`."""
+    return lower_bound(evidence.chunks, claim, level_grid(claim.level, claim.highest, claim.unit), alpha)
+
+
+def bound_split(claim: Guarantee, draws: PairOfDraws, seed: int, name: str, *, alpha: float = ALPHA) -> float:
+    """Lower bound by Clopper and Pearson on the second half of the draws, for an event from the first."""
+    settings = Settings(alpha=alpha, draws=2 * len(draws.x), seed=seed, method="clopper-pearson")
+    return collect_fixed(Sampler(RecordedDraws(draws), seed, name), claim, [_SIDES], settings).lower_bound()
 
 
 def verdict_draws(case: PeerCase, draws: PairOfDraws, seed: int) -> float:
     """Draws a side after which dpaudit refutes the claim that is too small; infinite if it does not."""
-    settings = Settings(alpha=ALPHA, draws=2 * len(draws.x), stop="verdict", seed=seed)
-    evidence = collect_evidence(Sampler(RecordedDraws(draws), seed, case.name), case.too_small, [_SIDES], settings)
+    evidence = bet_on_recorded(case.too_small, draws, seed, case.name)
     return evidence.n if evidence.refuted(ALPHA) else math.inf
 
 
@@ -184,22 +195,22 @@ def _ask_peer(contender: str, case: PeerCase, draws: PairOfDraws, seed: int, com
         raise ValueError(f"{contender!r} needs the peer's command")
     kind = next(kind for kind, name in PEERS.items() if name == contender)
     x, y = (side.astype(np.float64) for side in (draws.x, draws.y))
-    return _peer(command).ask(kind, x, y, alpha=ALPHA, delta=case.delta, seed=seed)
+    return peer_process(command).ask(kind, x, y, alpha=ALPHA, delta=case.delta, seed=seed)
 
 
-def _level(case: PeerCase, epsilon: float) -> float:
-    """The peer's epsilon as the level of the case's notion.
+def level_of_epsilon(claim: Guarantee, epsilon: float, delta: float) -> float:
+    """The peer's epsilon at ``delta`` as the level of the claim's notion.
 
-    Valid because: a mechanism of Gaussian DP at mu has epsilon(mu) at `PeerCase.delta`, which grows with mu, so that an
-    epsilon of at least e means a mu of at least that of e.
+    Valid because: a mechanism of Gaussian DP at mu has epsilon(mu) at delta, which grows with mu, so that an epsilon of
+    at least e means a mu of at least that of e.
     """
-    if not isinstance(case.claim, GaussianDP):
+    if not isinstance(claim, GaussianDP):
         return epsilon
-    return analytic_mu(epsilon, case.delta) if epsilon > 0 else 0.0
+    return analytic_mu(epsilon, delta) if epsilon > 0 else 0.0
 
 
 @cache
-def _peer(command: PeerCommand) -> PeerProcess:
+def peer_process(command: PeerCommand) -> PeerProcess:
     """One process of the peer for each process of ours, which ends with it."""
     peer = PeerProcess(command.words, dict(command.variables))
     atexit.register(peer.close)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from auditor.audits.counterexamples.snippet import LONGEST, python_of
+from auditor.audits.counterexamples.snippet import list_imports, python_of_pair
 from auditor.datasets import Pair
 
 #: Draws a side; arbitrary, some seconds of most functions, and enough for an event that is seen in 1 of 100.
@@ -22,7 +20,7 @@ _FORMS = (
     (re.compile(rf"output is (\[{_NUMBER}(?:, {_NUMBER})*\])"), r"list(output) == \1"),
     (re.compile(rf"sum\(output\) (<=|>) ({_NUMBER})"), r"sum(output) \1 \2"),
 )
-#: A function takes a generator, or draws from entropy of its own.
+#: Arguments of a function that takes a generator, or none.
 _CALL = "arguments = [data, n, np.random.default_rng()][: len(inspect.signature(draw).parameters)]"
 
 
@@ -74,20 +72,21 @@ def write_program(target: str, pair: Pair, event: str, one_draw: bool = False, a
     """
     scheme, _, rest = target.partition(":")
     where, _, name = (rest.rpartition("#")[2] if scheme == "pip" else target).rpartition(":")
-    counted, x, y = express_event(event), python_of(pair.x), python_of(pair.y)
+    counted, shown = express_event(event), python_of_pair(pair)
     callable_name = re.fullmatch(r"[^\W\d]\w*", name)
     plain = callable_name and where and scheme not in ("exec", "http", "https") and not one_draw and not arguments
-    if not plain or not counted or len(x) + len(y) > LONGEST or "\n" in x + y:
+    if not plain or not counted or shown is None:
         return ""
-    loaded = (
-        f"draw = runpy.run_path({where!r})[{name!r}]"
+    x, y = shown
+    loader, loaded = (
+        ("runpy", f"runpy.run_path({where!r})[{name!r}]")
         if where.endswith(".py")
-        else f"draw = importlib.import_module({where!r}).{name}"
+        else ("importlib", f"importlib.import_module({where!r}).{name}")
     )
     text = "\n".join(
         [
             "",
-            loaded,
+            f"draw = {loaded}",
             f"n = {DRAWS}",
             f'for name, data in {{"x": {x}, "x\'": {y}}}.items():',
             f"    {_CALL}",
@@ -96,25 +95,4 @@ def write_program(target: str, pair: Pair, event: str, one_draw: bool = False, a
             "",
         ]
     )
-    uses = ("importlib.", "inspect.", "runpy.", "np.", "pd.")
-    names = {"np.": "numpy as np", "pd.": "pandas as pd"}
-    return "\n".join(f"import {names.get(use, use[:-1])}" for use in uses if use in text) + "\n" + text
-
-
-def describe_environment(manifest: Mapping[str, Any]) -> list[str]:
-    """Pinned requirements of the environment of a target.
-
-    Parameters
-    ----------
-    manifest : mapping
-        Of a results.json.
-
-    Returns
-    -------
-    list of str
-        Empty if the target was of this process.
-    """
-    installed = manifest.get("environment")
-    if not isinstance(installed, Mapping):
-        return []
-    return [f"{name}=={version}" for name, version in sorted(installed.items()) if name not in ("pip", "setuptools")]
+    return "\n".join([*sorted((f"import {loader}", "import inspect")), *list_imports(text)]) + "\n" + text

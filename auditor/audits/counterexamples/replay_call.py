@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from auditor.audits.counterexamples.snippet import LONGEST, python_of
+from auditor.audits.counterexamples.snippet import LONGEST, list_imports, python_of
 from auditor.datasets import Pair
 from auditor.targets.callables import OneDraw
 
@@ -96,9 +96,9 @@ class ReplayCall:
         if len(text) > LONGEST or "\n" in text:
             self.notes.append(f"{name}: {why}")
             return name
-        for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")):
-            if mark in text and f"import {module}" not in self.imports:
-                self.imports.insert(0, f"import {module}")
+        for line in list_imports(text):
+            if line not in self.imports:
+                self.imports.insert(0, line)
         return text
 
     def write_line(self, function: str, arguments: Sequence[str], options: Mapping[str, Any]) -> str:

@@ -184,6 +184,25 @@ def _index_text(index: pd.Index[Any]) -> str:
 LONGEST = 1_000
 
 
+def python_of_pair(pair: Pair) -> tuple[str, str] | None:
+    """Python expressions of both datasets.
+
+    None if they are too large to be pasted.
+
+    Parameters
+    ----------
+    pair : Pair
+        Datasets that may be shown.
+    """
+    x, y = python_of(pair.x), python_of(pair.y)
+    return None if len(x) + len(y) > LONGEST or "\n" in x + y else (x, y)
+
+
+def list_imports(text: str) -> list[str]:
+    """Imports of the libraries that an expression of `python_of` uses."""
+    return [f"import {module}" for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")) if mark in text]
+
+
 def describe_counts(counts: EventCounts, event: str) -> str:
     """Describe the counts on both datasets in words.
 
@@ -239,10 +258,11 @@ def write_snippet(
     str
         Empty if the datasets are too large to be pasted.
     """
-    x, y = python_of(pair.x), python_of(pair.y)
-    if len(x) + len(y) > LONGEST or "\n" in x + y:
+    shown = python_of_pair(pair)
+    if shown is None:
         return ""
-    uses = [f"import {module}" for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")) if mark in x + y]
+    x, y = shown
+    uses = list_imports(x + y)
     stated = f"parse_claim({claim!r})" if isinstance(claim, str) else f"auditor.{claim!r}"
     once = (", one_draw=True" if one_draw else "") + (f", given={python_of(dict(given))}" if given else "")
     without = f", ignore={','.join(ignore)!r}" if ignore else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -57,6 +57,33 @@ METHODS = (
     *(Method(f"pair {seconds:g} s", crafted=True, seconds=seconds) for seconds in BUDGETS),
     Method("fixed", fixed=True),
 )
+
+
+def methods_within(seconds: float, names: Collection[str] = ()) -> list[Method]:
+    """Methods whose budget on a crafted pair is not too large.
+
+    Parameters
+    ----------
+    seconds : float
+        Largest budget; the smallest one stays whatever this is.
+    names : collection of str
+        Only these, if any.
+
+    Raises
+    ------
+    SpecificationError
+        If a name is that of no method.
+    """
+    known = [method.name for method in METHODS]
+    for name in names:
+        if name not in known:
+            raise SpecificationError(f"method {name!r}: expected one of {', '.join(known)}")
+    most = max(seconds, BUDGETS[0])
+    return [
+        method
+        for method in METHODS
+        if (method.name in names or not names) and not (method.crafted and method.seconds > most)
+    ]
 
 
 @dataclass(frozen=True)

@@ -95,25 +95,16 @@ def confirm(folder: Path, text: str) -> None:
 def run(folder: Path, text: str, names: tuple[str, ...], max_seconds: float, jobs: int, out: Path) -> None:
     """Audit each case by each method, and write the matrix to corpus.md.
 
-    The methods are: blind, pair 10 s, pair 60 s, pair 600 s, split sample, fixed. A run that was interrupted goes on
-    where it was; an audit is made again when the case's file or dpaudit has changed.
+    The methods are: blind, pair 10 s, pair 60 s, pair 600 s, fixed. A run that was interrupted goes on where it was;
+    an audit is made again when the case's file or dpaudit has changed.
 
     Exit codes: 0 all audits were made; 2 a case cannot be read.
     """
-    from auditor.cli.corpus.audits import METHODS, audit_cases
+    from auditor.cli.corpus.audits import audit_cases, methods_within
     from auditor.cli.corpus.cases import find_cases
-    from auditor.errors import SpecificationError
 
-    known = [method.name for method in METHODS]
-    for name in names:
-        if name not in known:
-            raise SpecificationError(f"method {name!r}: expected one of {', '.join(known)}")
+    methods = methods_within(max_seconds, names)
     cases = find_cases(folder, text)
-    methods = [
-        method
-        for method in METHODS
-        if (method.name in names or not names) and not (method.crafted and method.seconds > max(max_seconds, 10.0))
-    ]
     for number, audit in enumerate(audit_cases(cases, methods, out, jobs), 1):
         click.echo(f"{number:>4}  {audit.case}, {audit.method}: {audit.verdict}, {audit.seconds:.1f} s", err=True)
     click.echo(str(write_matrix(cases, out, out / "corpus.md")))

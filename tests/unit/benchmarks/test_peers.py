@@ -208,9 +208,9 @@ def test_bounds_of_all_contenders_are_bounds_on_the_same_level(stand_in: PeerCom
 def test_the_peers_epsilon_is_turned_into_mu() -> None:
     case = named("Gaussian, as mu")
     (within,) = [case for case in cases() if "1e-5" in case.name]
-    assert contending._level(case, within.truth) == pytest.approx(case.truth, rel=1e-6)
-    assert contending._level(case, 0.0) == 0.0
-    assert contending._level(within, 1.25) == 1.25
+    assert contending.level_of_epsilon(case.claim, within.truth, case.delta) == pytest.approx(case.truth, rel=1e-6)
+    assert contending.level_of_epsilon(case.claim, 0.0, case.delta) == 0.0
+    assert contending.level_of_epsilon(within.claim, 1.25, within.delta) == 1.25
 
 
 @pytest.mark.parametrize("enough", [1, 32, 33, 700, 999, 1_000, 1_001])
