@@ -45,7 +45,7 @@ from benchmarks.peers.process import PeerCommand, PeerProcess, command
 #: Level of `dpaudit attack`.
 ALPHA = 0.01
 #: Draws a side that all auditors get, and seconds after which no more are made.
-DRAWS, SECONDS = 20_000, 60.0
+DRAWS, SECONDS = 20_000, 30.0
 #: Coordinates of an output that jax-privacy is asked about; arbitrary, it takes one score a draw.
 COORDINATES = 16
 #: Libraries that fill a gigabyte with what they need, or nearly so.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,14 +96,9 @@ def rejects_below(chunks: Sequence[Chunk], guarantee: Guarantee, alpha: float) -
 
 
 def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alpha: float) -> float:
-    """Largest level rejected together with every smaller one.
+    """Largest level that `Wealth` rejects together with every smaller one.
 
-    Levels are those of the grid; 0 if the first is not rejected.
-
-    Valid because: it can exceed the true level only if the first grid level at or above the truth was rejected, and
-    that one level is a true null whose wealth ever reaches 1/alpha with probability at most alpha. This holds at every
-    stopping time. Blocks of levels are evaluated from below until one of them fails: no level above the first failure
-    can matter, so the lazy evaluation gives what the full grid gives.
+    See `find_largest_rejected`.
 
     Parameters
     ----------
@@ -117,13 +112,41 @@ def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alph
         Probability, at most, that the bound ever exceeds the true level; in (0, 1).
     """
     threshold = math.log(1 / alpha)
+
+    def best_wealth(levels: Array) -> Array:
+        wealth = Wealth(guarantee, levels)
+        wealth.bet_all((chunk.stake for chunk in chunks), threshold)
+        return wealth.best
+
+    return find_largest_rejected(best_wealth, grid, alpha)
+
+
+def find_largest_rejected(best_wealth: Callable[[Array], Array], grid: Array, alpha: float) -> float:
+    """Largest level rejected together with every smaller one.
+
+    Levels are those of the grid; 0 if the first is not rejected.
+
+    Valid because: it can exceed the true level only if the first grid level at or above the truth was rejected, and
+    that one level is a true null whose wealth ever reaches 1/alpha with probability at most alpha. This holds at every
+    stopping time. Blocks of levels are evaluated from below until one of them fails: no level above the first failure
+    can matter, so the lazy evaluation gives what the full grid gives.
+
+    Parameters
+    ----------
+    best_wealth : callable
+        From levels to the natural logarithm of the largest wealth of a test supermartingale at each.
+    grid : ndarray of shape (n_levels,)
+        Levels in increasing order, fixed before any draw.
+    alpha : float
+        Probability, at most, that the bound ever exceeds the true level; in (0, 1).
+    """
+    threshold = math.log(1 / alpha)
     bound = 0.0
     for start in range(0, len(grid), _BLOCK):
-        wealth = Wealth(guarantee, grid[start : start + _BLOCK])
-        wealth.bet_all((chunk.stake for chunk in chunks), threshold)
-        rejected = wealth.best >= threshold
+        levels = grid[start : start + _BLOCK]
+        rejected = best_wealth(levels) >= threshold
         if not rejected.all():
             first = int(np.argmin(rejected))
-            return float(wealth.levels[first - 1]) if first else bound
-        bound = float(wealth.levels[-1])
+            return float(levels[first - 1]) if first else bound
+        bound = float(levels[-1])
     return bound

@@ -14,7 +14,8 @@ from auditor.audits.loop import ChunkRule
 from auditor.audits.verdict import decide_verdict, describe_missed
 from auditor.events.descriptions import say_event
 from auditor.events.event_learner import RESERVOIR, EventLearner
-from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.evidence.deadline_bet import SHARE, DeadlineWealth, EventDraws
+from auditor.evidence.lower_bound import find_largest_rejected, level_grid, lower_bound
 from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_that_count, find_ceiling, find_resolution
 from auditor.evidence.two_sample_bet import Chunk, Wealth
 from auditor.privacy.guarantees import Guarantee
@@ -44,14 +45,17 @@ class DrawBets:
         Draws so far and logarithm of the wealth, after each chunk.
     event : str or None
         The event that was last bet on, in words.
+    in_order : list of EventDraws or None, optional
+        The draws of each chunk, where their number was known before them; else none are kept.
     """
 
     chunks: list[Chunk]
-    wealth: Wealth
+    wealth: Wealth | DeadlineWealth
     draws: int
     width: int
     path: list[tuple[int, float]]
     event: str | None
+    in_order: list[EventDraws | None] | None = None
 
     def bound_level(self, claim: Guarantee, alpha: float) -> float:
         """Largest level that is rejected with all smaller ones.
@@ -63,11 +67,28 @@ class DrawBets:
         alpha : float
             Probability of a false alarm.
         """
-        return lower_bound(self.chunks, claim, level_grid(claim.level, claim.highest, claim.unit), alpha)
+        grid, in_order = level_grid(claim.level, claim.highest, claim.unit), self.in_order
+        if in_order is None:
+            return lower_bound(self.chunks, claim, grid, alpha)
+
+        def best_wealth(levels: Array) -> Array:
+            wealth = DeadlineWealth(claim, levels, self.draws, alpha)
+            for chunk, draws in zip(self.chunks, in_order, strict=True):
+                wealth.bet(chunk.stake, draws, chunk.n)
+                if wealth.best.min() >= -math.log(alpha):
+                    break
+            return wealth.best
+
+        return find_largest_rejected(best_wealth, grid, alpha)
 
 
 def bet_on_draws(
-    values: Array, included: NDArray[np.bool_], claim: Guarantee, alpha: float, rule: ChunkRule = _CHUNKS
+    values: Array,
+    included: NDArray[np.bool_],
+    claim: Guarantee,
+    alpha: float,
+    rule: ChunkRule = _CHUNKS,
+    deadline: bool = False,
 ) -> DrawBets:
     """Bet on events of single draws, in the given order.
 
@@ -91,9 +112,13 @@ def bet_on_draws(
         Probability of a false alarm, to which the events are fitted.
     rule : ChunkRule
         Draws between which events are learned anew.
+    deadline : bool
+        The number of draws was fixed before any of them: most of the wealth bets for it, see `DeadlineWealth`.
     """
     learner = EventLearner(claim, alpha)
-    wealth = Wealth(claim, np.array([claim.level]))
+    level = np.array([claim.level])
+    wealth = DeadlineWealth(claim, level, len(values), alpha) if deadline else Wealth(claim, level)
+    in_order: list[EventDraws | None] = []
     chunks: list[Chunk] = []
     path: list[tuple[int, float]] = []
     waiting: tuple[Array, Array] = (values[:0], values[:0])
@@ -102,12 +127,18 @@ def bet_on_draws(
         n = rule.size(done, len(values) - done)
         part, coins = values[done : done + n], included[done : done + n]
         x, y = part[coins], part[~coins]
-        stake = None
+        stake = draws = None
         if (proposal := learner.proposal) is not None:
-            counts = [proposal.chain.cells_of(proposal.chain.feature(side)) for side in (x, y)]
+            chain, best = proposal.chain, proposal.best
+            counts = [chain.cells_of(chain.feature(side)) for side in (x, y)]
             stake = replace(proposal.stake_on(len(chunks), claim), x=counts[0], y=counts[1])
+            draws = EventDraws(coins, chain.depth(chain.feature(part)) > best, stake.p[best], stake.q[best])
         chunks.append(Chunk(0, n, stake))
-        wealth.bet(stake)
+        in_order.append(draws)
+        if isinstance(wealth, DeadlineWealth):
+            wealth.bet(stake, draws, n)
+        else:
+            wealth.bet(stake)
         done += n
         path.append((done, float(wealth.current[0])))
         waiting = (np.concatenate([waiting[0], x]), np.concatenate([waiting[1], y]))
@@ -117,11 +148,10 @@ def bet_on_draws(
             learner.add(x, y, learner.count(x, y))
             learner.learn(False)
             waiting = waiting[0][pairs:], waiting[1][pairs:]
-    best = learner.proposal
+    last = learner.proposal
+    event = None if last is None else say_event(last.chain, last.best, False)
     width = int(np.prod(values.shape[1:]))
-    return DrawBets(
-        chunks, wealth, done, width, path, None if best is None else say_event(best.chain, best.best, False)
-    )
+    return DrawBets(chunks, wealth, done, width, path, event, in_order if deadline else None)
 
 
 def describe_bets(
@@ -143,12 +173,14 @@ def describe_bets(
     bound, highest = bets.bound_level(claim, alpha), float(bets.wealth.best[0])
     refuted = bound >= claim.level if claim.level > 0 else highest >= -math.log(alpha)
     half = bets.draws // 2
+    # What the other part of the wealth adds is not counted.
+    steady = alpha if bets.in_order is None else alpha * (1 - SHARE)
     resolution = {}
     if not refuted:
         known = draws_that_count(half, bets.width, RESERVOIR)
-        resolution = {b: find_resolution(b, known, claim, alpha) for b in PROBABILITIES}
+        resolution = {b: find_resolution(b, known, claim, steady) for b in PROBABILITIES}
     fields = {
-        "ceiling": find_ceiling(half, claim, alpha),
+        "ceiling": find_ceiling(half, claim, steady),
         "event": bets.event,
         "resolution": {f"{b:g}": level for b, level in resolution.items()},
         "resolves": resolution.get(RESOLVED),

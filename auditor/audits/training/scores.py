@@ -320,6 +320,6 @@ def _from_draws(
     Valid because: canaries that do not interact are independent draws, in an order that does not depend on scores; see
     `bet_on_draws`.
     """
-    bets = bet_on_draws(*scores.shuffled(seed), claim, alpha, CHUNKS)
+    bets = bet_on_draws(*scores.shuffled(seed), claim, alpha, CHUNKS, deadline=True)
     refuted, bound, fields = describe_bets(bets, claim, alpha, detect)
     return conclude_result(labels, refuted, bound, record={"assumes": INDEPENDENT} | _describe_scores(scores), **fields)
