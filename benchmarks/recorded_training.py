@@ -1,80 +1,86 @@
-"""A small DP-SGD that records its steps, as claimed or with one of the known pitfalls."""
+"""Records of private training, as claimed or with one of the known pitfalls; the same for the same seed."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.training import StepRecorder
+from mechanisms.training import dp_sgd_mutants as mutants
+from mechanisms.training.dp_sgd import FeatureReader, GradientDescent, Masks
+from mechanisms.training.models import HiddenLayerNetwork
+from mechanisms.training.recorded_steps import record_steps
 
 Array = NDArray[np.float64]
 
-#: Of 300 examples with 40 coordinates each, in two layers of a weight matrix and one bias.
-EXAMPLES, LAYERS, CLIP = 300, (24, 15, 1), 0.5
+#: A network of 5 units on 6 features: 41 weights in four layers. The gradient of an example is never below `CLIP`.
+EXAMPLES, MODEL, CLIP = 300, HiddenLayerNetwork(6, 5), 0.05
 #: Accountant at delta = 1e-5: 200 full batches at this noise have epsilon = 4, 200 sampled ones at rate 0.1 too.
 FULL, SAMPLED = 15.29, 1.765
-PITFALLS = (
-    "noise before clipping",
-    "clip of the mean",
-    "clip by layer",
-    "noise scaled by the batch",
-    "floor of the batch size",
-    "shuffled",
-    "seed reused",
-    "seed reused after an epoch",
-    "seed reused for layers",
-    "layer without noise",
-    "noise of one micro-batch of four",
-    "accumulation without its factor",
-    "bias not clipped",
-    "noise without the clip norm",
-    "uniform noise",
-    "rate of the accountant halved",
-)
+#: Steps after which a seed comes again, in the pitfall of that name.
+_EPOCH = 50
 
 
-def clip_rows(rows: Array, norm: float) -> Array:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    clipped: Array = rows * np.minimum(1.0, norm / np.maximum(lengths, 1e-12))
-    return clipped
+@dataclass(frozen=True)
+class SeedReusedAfterAnEpoch(GradientDescent):
+    """The noise of a step is that of the step an epoch before."""
+
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> Array:
+        """See `GradientDescent`."""
+        return super().draw_noise(batches, p, rng)[np.arange(self.steps) % _EPOCH]
 
 
-def clip_gradients(rows: Array, pitfall: str, rng: np.random.Generator, sd: float) -> Array:
-    if pitfall == "noise before clipping":
-        return clip_rows(rows + rng.normal(scale=sd / np.sqrt(len(rows) + 1), size=rows.shape), CLIP)
-    if pitfall == "clip by layer":
-        ends = np.cumsum(LAYERS)[:-1]
-        return np.concatenate([clip_rows(part, CLIP) for part in np.split(rows, ends, axis=1)], axis=1)
-    if pitfall == "bias not clipped":
-        return np.concatenate([clip_rows(rows[:, :-1], CLIP), rows[:, -1:]], axis=1)
-    return rows if pitfall == "clip of the mean" else clip_rows(rows, CLIP)
+@dataclass(frozen=True)
+class SeedReusedForLayers(GradientDescent):
+    """The generator of the noise gets the same seed for each layer of a step."""
+
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> Array:
+        """See `GradientDescent`."""
+        noise = super().draw_noise(batches, p, rng)
+        return np.concatenate([noise[:, :, :size] for size in self.model.sizes], axis=2)
 
 
-def draw_noise(
-    sd: float, step: int, batch: int, expected: float, pitfall: str, seed: int, rng: np.random.Generator
-) -> Array:
-    d = sum(LAYERS)
-    if pitfall == "noise before clipping":
-        return np.zeros(d)
-    if pitfall == "seed reused":
-        return np.random.default_rng(seed).normal(scale=sd, size=d)
-    if pitfall == "seed reused after an epoch":
-        return np.random.default_rng([seed, step % 50]).normal(scale=sd, size=d)
-    if pitfall == "seed reused for layers":
-        return np.concatenate([np.random.default_rng([seed, step]).normal(scale=sd, size=n) for n in LAYERS])
-    if pitfall == "noise scaled by the batch":
-        sd *= batch / expected
-    if pitfall == "noise of one micro-batch of four":
-        sd /= 2
-    if pitfall == "noise without the clip norm":
-        sd /= CLIP
-    wide = np.sqrt(3) * sd
-    noise = rng.uniform(-wide, wide, size=d) if pitfall == "uniform noise" else rng.normal(scale=sd, size=d)
-    if pitfall == "layer without noise":
-        noise[LAYERS[0] :] = 0
-    return noise
+@dataclass(frozen=True)
+class NoiseWithoutTheClipNorm(GradientDescent):
+    """Noise has the standard deviation of the multiplier."""
+
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> Array:
+        """See `GradientDescent`."""
+        return super().draw_noise(batches, p, rng) / self.clip
+
+
+@dataclass(frozen=True)
+class UniformNoise(GradientDescent):
+    """Noise is uniform, of the claimed standard deviation."""
+
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> Array:
+        """See `GradientDescent`."""
+        wide = np.sqrt(3) * self.noise * self.clip
+        return rng.uniform(-wide, wide, size=(*batches.shape[:2], p))
+
+
+#: Trainings with a pitfall. That of the last one is in what is claimed.
+PITFALLS: dict[str, type[GradientDescent]] = {
+    "noise before clipping": mutants.NoiseBeforeClipping,
+    "clip of the mean": mutants.ClipOfTheMean,
+    "clip by layer": mutants.ClipByLayer,
+    "noise scaled by the batch": mutants.NoiseScaledByTheBatch,
+    "floor of the batch size": mutants.FloorOfTheBatch,
+    "shuffled": mutants.ShuffledBatches,
+    "seed reused": mutants.SeedReused,
+    "seed reused after an epoch": SeedReusedAfterAnEpoch,
+    "seed reused for layers": SeedReusedForLayers,
+    "layer without noise": mutants.LayerWithoutNoise,
+    "noise of one micro-batch of four": mutants.NoiseOfOneMicroBatch,
+    "accumulation without its factor": mutants.AccumulationWithoutItsFactor,
+    "bias not clipped": mutants.BiasNotClipped,
+    "noise without the clip norm": NoiseWithoutTheClipNorm,
+    "uniform noise": UniformNoise,
+    "rate of the accountant halved": GradientDescent,
+}
 
 
 def train(
@@ -85,48 +91,33 @@ def train(
     steps: int = 200,
     pitfall: str = "",
     fair: bool = True,
-    **recorded: Any,
+    **claims: Any,
 ) -> StepRecorder:
-    """Linear regression by DP-SGD; the canary's gradient has the full norm."""
+    """Record a network trained by DP-SGD, with a canary of full norm.
+
+    Parameters
+    ----------
+    seed : int
+        Of data, training and record.
+    rate, noise, steps : float, float, int
+        Of the training; the record claims them too.
+    pitfall : str
+        One of `PITFALLS`; "" for none.
+    fair : bool
+        The canary is in a step by a fair coin; else by one of the rate.
+    **claims
+        What is claimed of each step, see `StepRecorder.add`.
+    """
     rng = np.random.default_rng(seed)
-    n = 129 if pitfall.startswith("floor") else EXAMPLES
-    x = rng.normal(size=(n, sum(LAYERS)))
-    y = x @ rng.normal(size=x.shape[1]) + rng.normal(size=n)
-    canary, w = 50 * rng.normal(size=x.shape[1]), np.zeros(x.shape[1])
+    examples = 129 if pitfall.startswith("floor") else EXAMPLES  # whose batches are expected to have 12.9
+    x = rng.normal(size=(examples, MODEL.features))
+    labels = np.sign(x @ rng.normal(size=MODEL.features) + rng.normal(size=examples))
+    canary = np.append(3.0 * rng.normal(size=MODEL.features), 1.0)
+    training = PITFALLS.get(pitfall, GradientDescent)(
+        MODEL, FeatureReader(0), CLIP, noise, steps, rate=rate, batch=rate * examples, learning_rate=0.5
+    )
     coin = 0.5 if fair else rate
     claimed = rate / 2 if pitfall.startswith("rate") else rate
-    recorder = StepRecorder(CLIP, noise, claimed, examples=n, coin=coin, seed=seed)
-    order = rng.permutation(n)
-    for step in range(steps):
-        included = bool(rng.random() < coin)
-        batch = np.flatnonzero(rng.random(n) < rate)
-        if pitfall == "shuffled":
-            size = round(n * rate)
-            at = step * size % n
-            order = rng.permutation(n) if at == 0 else order
-            batch = order[at : at + size]
-        gradients = (x[batch] @ w - y[batch])[:, None] * x[batch]
-        own = np.sign(canary @ w - 40.0) * canary
-        sd = noise * CLIP
-        clipped = clip_gradients(np.vstack([gradients, own]), pitfall, rng, sd)
-        others, added = clipped[:-1].sum(axis=0), clipped[-1]
-        signal = others + added if included else others
-        if pitfall == "clip of the mean":
-            signal = clip_rows(signal[None, :], CLIP)[0]
-        if pitfall == "accumulation without its factor":
-            signal, others, added = 4 * signal, 4 * others, 4 * added
-        released = signal + draw_noise(sd, step, len(batch), n * rate, pitfall, seed, rng)
-        if pitfall == "floor of the batch size":
-            released = released * (n * rate) / int(n * rate)
-        w = w - 0.5 * released / (n * rate)
-        recorder.add(
-            np.split(released, np.cumsum(LAYERS)[:-1]),
-            added,
-            included=included,
-            others=others,
-            signal=signal,
-            norms=np.linalg.norm(clipped[:-1], axis=1),
-            batch=batch,
-            **recorded,
-        )
+    recorder = StepRecorder(CLIP, noise, claimed, examples=examples, coin=coin, seed=seed)
+    record_steps(training, np.column_stack([x, labels]), canary, recorder, coin, rng, **claims)
     return recorder

@@ -85,12 +85,14 @@ class DPFTRL(StatedDescent):
         """Level as Gaussian DP for adding or removing a row: ``1 / noise``."""
         return 1.0 / self.noise
 
-    def _draw_batches(self, rows: int, n: int, rng: np.random.Generator) -> Masks:  # noqa: ARG002
+    def draw_batches(self, rows: int, n: int, rng: np.random.Generator) -> Masks:  # noqa: ARG002
+        """See `GradientDescent`."""
         own = np.arange(rows) % self.separation == (np.arange(self.steps) % self.separation)[:, None]
         return np.broadcast_to(own[:, None, :], (self.steps, n, rows))
 
-    def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
-        plain = super()._draw_noise(batches, p, rng)
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
+        """See `GradientDescent`."""
+        plain = super().draw_noise(batches, p, rng)
         flat = linalg.solve_triangular(self.matrix, plain.reshape(self.steps, -1), lower=True)
         return self.sensitivity * np.asarray(flat).reshape(plain.shape)
 

@@ -21,7 +21,7 @@ from auditor.privacy.exact import FiniteLaw, ProductLaw
 from mechanisms.additive_noise.laplace import default_step
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.training.loss_lattice import LossLattice, law_of_cells, law_of_sum
-from mechanisms.training.models import Model, clip_factors, join_norms, read_rows, sum_clipped
+from mechanisms.training.models import LayerGradients, Model, clip_factors, join_norms, read_rows, sum_clipped
 
 Release: TypeAlias = Literal["score", "steps", "weights"]
 Masks = NDArray[np.bool_]
@@ -47,7 +47,13 @@ class Trained(Protocol):
 
 
 class Reader(Protocol):
-    """What an attacker reads off a released sum of gradients."""
+    """What an attacker reads off a released sum of gradients.
+
+    ``of_unknown_batches`` tells whether readings say nothing of other rows, so that it does not matter which were
+    drawn.
+    """
+
+    of_unknown_batches: ClassVar[bool]
 
     def read(self, training: Trained, weights: FloatArray, data: FloatArray, released: FloatArray) -> FloatArray:
         """Readings of a step, one a trial, in the unit of gradients; what the canary adds is positive."""
@@ -75,6 +81,8 @@ class FeatureReader:
         The feature.
     """
 
+    of_unknown_batches: ClassVar[bool] = True
+
     index: int
 
     def read(self, training: Trained, weights: FloatArray, data: FloatArray, released: FloatArray) -> FloatArray:  # noqa: ARG002
@@ -97,13 +105,15 @@ class FeatureReader:
 class CanaryReader:
     """Subtracts what the known rows add, and projects on the canary's gradient.
 
-    For full batches: in a sampled step, the rows that were drawn are not known.
+    For full batches, or a canary alone: in a sampled step, the rows that were drawn are not known.
 
     Parameters
     ----------
     canary : tuple of float
         The canary's row.
     """
+
+    of_unknown_batches: ClassVar[bool] = False
 
     canary: tuple[float, ...]
 
@@ -166,12 +176,14 @@ class GradientDescent:
     release: Release = "score"
     cell: float = 1.0 / 16
 
+    #: Whether the sum of a batch is the sum of what each example alone adds.
+    adds_up: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         for name in ("clip", "noise", "batch", "learning_rate", "cell"):
             require_positive(name, getattr(self, name))
         require(self.steps >= 1, "at least one step", self.steps)
         require(0 < self.rate <= 1, "a rate in (0, 1]", self.rate)
-        require(self.rate == 1 or not isinstance(self.reader, CanaryReader), "full batches for this reader", self.rate)
 
     @property
     def lattice(self) -> LossLattice:
@@ -186,8 +198,8 @@ class GradientDescent:
 
     def _train_block(self, rows: FloatArray, n: int, rng: np.random.Generator) -> IntArray | FloatArray:
         weights, readings = np.tile(self.model.initial(), (n, 1)), []
-        batches = self._draw_batches(len(rows), n, rng)
-        noise = self._draw_noise(batches, weights.shape[1], rng)
+        batches = self.draw_batches(len(rows), n, rng)
+        noise = self.draw_noise(batches, weights.shape[1], rng)
         for mask, own in zip(batches, noise, strict=True):
             released = self._release_sum(weights, rows, mask, own, rng)
             if self.release != "weights":
@@ -204,13 +216,41 @@ class GradientDescent:
         cells = self.lattice.cells(readings)
         return cells if self.release == "steps" else cells.sum(axis=1)
 
-    def _draw_batches(self, rows: int, n: int, rng: np.random.Generator) -> Masks:
-        """Which rows are in the batch, of shape (steps, n, rows): an independent coin each."""
+    def draw_batches(self, rows: int, n: int, rng: np.random.Generator) -> Masks:
+        """Draw which rows are in the batches, an independent coin each.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of the dataset.
+        n : int
+            Runs.
+        rng : numpy.random.Generator
+            Source of the coins.
+
+        Returns
+        -------
+        ndarray of bool, shape (steps, n, rows)
+        """
         shape = (self.steps, n, rows)
         return np.ones(shape, dtype=np.bool_) if self.rate == 1 else rng.random(shape) < self.rate
 
-    def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
-        """Noise of each step, of shape (steps, n, p)."""
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the noise of each step.
+
+        Parameters
+        ----------
+        batches : ndarray of bool, shape (steps, n, rows)
+            The batches.
+        p : int
+            Number of weights.
+        rng : numpy.random.Generator
+            Source of the noise.
+
+        Returns
+        -------
+        ndarray of shape (steps, n, p)
+        """
         return self.noise * self.clip * rng.standard_normal((*batches.shape[:2], p))
 
     def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
@@ -230,7 +270,33 @@ class GradientDescent:
         ndarray of shape (n, p)
         """
         layers = self.model.gradients(weights, rows)
-        return sum_clipped(layers, clip_factors(join_norms(layers), self.clip) * mask)
+        parts = zip(layers, self.find_factors(layers), strict=True)
+        return np.concatenate([layer.combine(factors * mask) for layer, factors in parts], axis=1)
+
+    def find_factors(self, layers: tuple[LayerGradients, ...]) -> tuple[FloatArray, ...]:
+        """Factors that clip gradients, a layer each, of shape (n, m): the same for all layers."""
+        factors = clip_factors(join_norms(layers), self.clip)
+        return (factors,) * len(layers)
+
+    def clip_examples(self, weights: FloatArray, rows: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002 -- for noise by example
+        """What each example adds to the sum of its batch.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n, p)
+            Weights of each run.
+        rows : ndarray of shape (m, features + 1)
+            Examples.
+        rng : numpy.random.Generator
+            Source of noise, where examples have some.
+
+        Returns
+        -------
+        ndarray of shape (n, m, p)
+        """
+        layers = self.model.gradients(weights, rows)
+        parts = zip(layers, self.find_factors(layers), strict=True)
+        return np.concatenate([factors[:, :, None] * layer.expand() for layer, factors in parts], axis=2)
 
     def _release_sum(
         self,
@@ -274,6 +340,8 @@ class StatedDescent(GradientDescent):
     def shift(self, data: Dataset) -> float:
         """What the canary adds to a reading, in standard deviations of the claimed noise; 0 without a canary."""
         rows = read_rows(data)
+        if not self.reader.of_unknown_batches:
+            require(self.rate == 1 or len(rows) <= 1, "full batches or one row for this reader", len(rows))
         canary = self.reader.find_canary(rows)
         if canary is None:
             return 0.0

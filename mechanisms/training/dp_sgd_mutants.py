@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.privacy.exact import FiniteLaw, ProductLaw
-from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, Twin, tabulate_mutants
+from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, Twin, require, tabulate_mutants
 from mechanisms.training.dp_sgd import (
     DPSGD,
     FeatureReader,
@@ -22,7 +22,7 @@ from mechanisms.training.dp_sgd import (
     TrainedWeights,
 )
 from mechanisms.training.loss_lattice import law_of_sum
-from mechanisms.training.models import clip_factors, gradients_by_example, join_norms, sum_clipped
+from mechanisms.training.models import LayerGradients, clip_factors, gradients_by_example
 
 #: Micro-batches of which a batch is made up.
 _PARTS = 4
@@ -34,48 +34,56 @@ _PARTS = 4
 class NoiseBeforeClipping(GradientDescent):
     """Each gradient gets its part of the noise and is clipped then; the sum gets none."""
 
-    def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002
+        """See `GradientDescent`."""
         return np.zeros((*batches.shape[:2], p))
 
     def _release_sum(
         self, weights: FloatArray, rows: FloatArray, mask: Masks, noise: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
+        return np.asarray(np.einsum("nm,nmp->np", mask, self.clip_examples(weights, rows, rng))) + noise
+
+    def clip_examples(self, weights: FloatArray, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """See `GradientDescent`."""
         own = gradients_by_example(self.model, weights, rows)
         own = own + self.noise * self.clip / math.sqrt(self.batch) * rng.standard_normal(own.shape)
-        factors = clip_factors(np.linalg.norm(own, axis=2), self.clip) * mask
-        return np.asarray(np.einsum("nm,nmp->np", factors, own)) + noise
+        return np.asarray(clip_factors(np.linalg.norm(own, axis=2), self.clip)[:, :, None] * own)
 
 
 @dataclass(frozen=True)
 class ClipOfTheMean(GradientDescent):
     """The mean of the batch is clipped, and gets the noise that a mean of clipped gradients needs."""
 
+    adds_up: ClassVar[bool] = False
+
     def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
         """See `GradientDescent`."""
-        mean = sum_clipped(self.model.gradients(weights, rows), mask.astype(np.float64)) / self.batch
+        mean = super().sum_gradients(weights, rows, mask) / self.batch
         factors = clip_factors(np.linalg.norm(mean, axis=1, keepdims=True), self.clip)
         return np.asarray(self.batch * factors * mean)
+
+    def find_factors(self, layers: tuple[LayerGradients, ...]) -> tuple[FloatArray, ...]:
+        """See `GradientDescent`: no example is clipped."""
+        return tuple(np.ones_like(layer.norms) for layer in layers)
 
 
 @dataclass(frozen=True)
 class ClipByLayer(GradientDescent):
     """Each layer is clipped to the whole norm."""
 
-    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+    def find_factors(self, layers: tuple[LayerGradients, ...]) -> tuple[FloatArray, ...]:
         """See `GradientDescent`."""
-        layers = self.model.gradients(weights, rows)
-        return np.concatenate([layer.combine(clip_factors(layer.norms, self.clip) * mask) for layer in layers], axis=1)
+        return tuple(clip_factors(layer.norms, self.clip) for layer in layers)
 
 
 @dataclass(frozen=True)
 class BiasNotClipped(GradientDescent):
     """The last layer, a bias, is neither counted in the norm nor clipped."""
 
-    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+    def find_factors(self, layers: tuple[LayerGradients, ...]) -> tuple[FloatArray, ...]:
         """See `GradientDescent`."""
-        *layers, bias = self.model.gradients(weights, rows)
-        clipped = sum_clipped(tuple(layers), clip_factors(join_norms(tuple(layers)), self.clip) * mask)
-        return np.concatenate([clipped, bias.combine(mask.astype(np.float64))], axis=1)
+        *clipped, bias = layers
+        return (*super().find_factors(tuple(clipped)), np.ones_like(bias.norms))
 
 
 @dataclass(frozen=True)
@@ -84,9 +92,9 @@ class AccumulationWithoutItsFactor(StatedDescent):
 
     signal: ClassVar[float] = float(_PARTS)
 
-    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+    def find_factors(self, layers: tuple[LayerGradients, ...]) -> tuple[FloatArray, ...]:
         """See `GradientDescent`."""
-        return _PARTS * super().sum_gradients(weights, rows, mask)
+        return tuple(_PARTS * factors for factors in super().find_factors(layers))
 
 
 # --------------------------------------------------------------------------------------- noise
@@ -96,8 +104,9 @@ class AccumulationWithoutItsFactor(StatedDescent):
 class NoiseScaledByTheBatch(StatedDescent):
     """Noise is multiplied by the size of the drawn batch over its expectation."""
 
-    def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
-        return np.asarray(super()._draw_noise(batches, p, rng) * batches.sum(axis=2)[:, :, None] / self.batch)
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
+        """See `GradientDescent`."""
+        return np.asarray(super().draw_noise(batches, p, rng) * batches.sum(axis=2)[:, :, None] / self.batch)
 
     def law(self, data: Dataset) -> FiniteLaw | ProductLaw:
         """Exact distribution for the canary alone or for no rows, whose batches are of one row or empty."""
@@ -122,9 +131,9 @@ class FloorOfTheBatch(StatedDescent):
     def _factor(self) -> float:
         return self.batch / math.floor(self.batch)
 
-    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+    def find_factors(self, layers: tuple[LayerGradients, ...]) -> tuple[FloatArray, ...]:
         """See `GradientDescent`."""
-        return self._factor * super().sum_gradients(weights, rows, mask)
+        return tuple(self._factor * factors for factors in super().find_factors(layers))
 
     def _step_masses(self, shift: float) -> FloatArray:
         return self.lattice.masses(self._factor * shift, self.rate if shift else 0.0)
@@ -137,16 +146,18 @@ class FloorOfTheBatch(StatedDescent):
 class SeedReused(GradientDescent):
     """The generator of the noise gets the same seed at every step of a run."""
 
-    def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
-        return np.broadcast_to(super()._draw_noise(batches[:1], p, rng), (*batches.shape[:2], p))
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
+        """See `GradientDescent`."""
+        return np.broadcast_to(super().draw_noise(batches[:1], p, rng), (*batches.shape[:2], p))
 
 
 @dataclass(frozen=True)
 class LayerWithoutNoise(TrainedWeights):
     """The last layer, a bias, gets no noise."""
 
-    def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
-        noise = super()._draw_noise(batches, p, rng)
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
+        """See `GradientDescent`."""
+        noise = super().draw_noise(batches, p, rng)
         noise[:, :, -self.model.sizes[-1] :] = 0.0
         return noise
 
@@ -157,8 +168,9 @@ class NoiseOfOneMicroBatch(StatedDescent):
 
     deviation: ClassVar[float] = _PARTS**-0.5
 
-    def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
-        return super()._draw_noise(batches, p, rng) * self.deviation
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
+        """See `GradientDescent`."""
+        return super().draw_noise(batches, p, rng) * self.deviation
 
 
 @dataclass(frozen=True)
@@ -169,8 +181,9 @@ class NoiseByPrivateDelta(StatedDescent):
         """Standard deviation over the claimed one, which is that for ``batch`` rows."""
         return math.sqrt(math.log(1.25 * max(rows, 1)) / math.log(1.25 * self.batch))
 
-    def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
-        return super()._draw_noise(batches, p, rng) * self._ratio(batches.shape[2])
+    def draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
+        """See `GradientDescent`."""
+        return super().draw_noise(batches, p, rng) * self._ratio(batches.shape[2])
 
     def _distance(self, rows: int) -> float:
         return max(1.0, self._ratio(rows)) * super()._distance(rows)
@@ -187,19 +200,34 @@ class NoiseByPrivateDelta(StatedDescent):
 
 @dataclass(frozen=True)
 class ShuffledBatches(StatedDescent):
-    """Each row is in the batch of one step of an epoch; the accountant counts Poisson samples."""
+    """Each row is in the batch of one step of an epoch; the accountant counts Poisson samples.
 
-    def _draw_batches(self, rows: int, n: int, rng: np.random.Generator) -> Masks:
-        step = rng.permuted(np.tile(np.arange(rows) % self.steps, (n, 1)), axis=1)
-        # Of one row alone the step is drawn too.
-        step = (step + rng.integers(self.steps, size=(n, 1))) % self.steps
-        return np.asarray(step == np.arange(self.steps)[:, None, None])
+    Steps are of whole epochs.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.steps % self._epoch == 0, f"steps of whole epochs of {self._epoch}", self.steps)
+
+    @property
+    def _epoch(self) -> int:
+        return round(1.0 / self.rate)
+
+    def draw_batches(self, rows: int, n: int, rng: np.random.Generator) -> Masks:
+        """See `GradientDescent`."""
+        epochs = []
+        for _ in range(self.steps // self._epoch):
+            step = rng.permuted(np.tile(np.arange(rows) % self._epoch, (n, 1)), axis=1)
+            # Of one row alone the step is drawn too.
+            step = (step + rng.integers(self._epoch, size=(n, 1))) % self._epoch
+            epochs.append(step == np.arange(self._epoch)[:, None, None])
+        return np.concatenate(epochs)
 
     def law(self, data: Dataset) -> FiniteLaw | ProductLaw:
-        """Exact distribution of the score: the canary is in one step, whichever."""
+        """Exact distribution of the score: the canary is in one step of each epoch, whichever."""
         shift = self.shift(data)
         own, none = (self.lattice.masses(shift, rate) for rate in (1.0 if shift else 0.0, 0.0))
-        return law_of_sum(self.lattice, [own, *[none] * (self.steps - 1)])
+        return law_of_sum(self.lattice, [own, *[none] * (self._epoch - 1)] * (self.steps // self._epoch))
 
 
 @dataclass(frozen=True)
@@ -225,8 +253,8 @@ class EarlyStopping(GradientDescent):
     def _train_block(self, rows: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
         """Whether the step that is chosen is the one that an attacker expects with the canary: 1 or 0."""
         weights = np.tile(self.model.initial(), (n, 1))
-        batches = self._draw_batches(len(rows), n, rng)
-        noise = self._draw_noise(batches, weights.shape[1], rng)
+        batches = self.draw_batches(len(rows), n, rng)
+        noise = self.draw_noise(batches, weights.shape[1], rng)
         assert isinstance(self.reader, FeatureReader)
         losses, seen = [], []
         for mask, own in zip(batches, noise, strict=True):

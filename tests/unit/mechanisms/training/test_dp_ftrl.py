@@ -43,7 +43,7 @@ def test_the_sensitivity_is_the_largest_norm_of_a_row(name: str | None) -> None:
 
 
 def test_noise_is_independent_once_the_matrix_is_applied() -> None:
-    noise = THRICE._draw_noise(np.ones((6, 20_000, 1), dtype=np.bool_), 1, np.random.default_rng(1))[:, :, 0]
+    noise = THRICE.draw_noise(np.ones((6, 20_000, 1), dtype=np.bool_), 1, np.random.default_rng(1))[:, :, 0]
     plain = THRICE.matrix @ noise / (THRICE.sensitivity * THRICE.noise * THRICE.clip)
     # 21 moments, each a mean of 20,000 with deviation at most sqrt(2 / 20,000) = 0.01: six of them is 4e-8 by chance.
     np.testing.assert_allclose(plain @ plain.T / 20_000, np.eye(6), atol=0.06)

@@ -83,6 +83,17 @@ def test_a_network_is_read_with_all_rows_known(present: bool) -> None:
     assert p_value_of_outputs(outputs, merged) > ALPHA
 
 
+def test_sampled_steps_of_a_network_are_read_where_nobody_else_is() -> None:
+    sampled = dataclasses.replace(NETWORK, rate=0.4, steps=3, learning_rate=0.01)
+    for data in (ODD, WITHOUT[:0]):
+        law = sampled.law(data)
+        assert isinstance(law, FiniteLaw)
+        merged, outputs = merge_rare(law, sampled(data, 4_000, np.random.default_rng(5)))
+        assert p_value_of_outputs(outputs, merged) > ALPHA
+    with pytest.raises(ValueError, match="full batches or one row for this reader, got 7"):
+        sampled.law(np.vstack([WITHOUT, ODD]))
+
+
 def test_full_batches_are_gaussian() -> None:
     found = curve(FULL.law(WITH), FULL.law(WITHOUT)).mu()
     assert FULL.mu() == pytest.approx(math.sqrt(3))
@@ -142,7 +153,7 @@ def test_weights_have_no_distribution_and_lie_on_a_lattice() -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"clip": 0.0}, {"noise": -1.0}, {"steps": 0}, {"rate": 1.5}, {"reader": CanaryReader((1.0, 1.0))}],
+    [{"clip": 0.0}, {"noise": -1.0}, {"steps": 0}, {"rate": 1.5}],
     ids=lambda changed: next(iter(changed)),
 )
 def test_parameters_out_of_range_are_refused(changed: dict[str, Any]) -> None:
@@ -189,10 +200,35 @@ def test_levels_that_are_stated_are_those_of_the_distribution(name: str) -> None
 
 def test_shuffled_rows_are_in_one_batch_each() -> None:
     built: Any = MUTANTS["shuffled"].build(dataclasses.replace(SAMPLED, rate=1 / 3))
-    batches = built._draw_batches(7, 50, np.random.default_rng(9))
+    batches = built.draw_batches(7, 50, np.random.default_rng(9))
     assert batches.shape == (3, 50, 7)
     assert (batches.sum(axis=0) == 1).all()
     assert (batches.sum(axis=2) >= 2).all()
+
+
+def test_shuffled_epochs_follow_the_stated_distribution() -> None:
+    built: Any = MUTANTS["shuffled"].build(dataclasses.replace(SAMPLED, rate=0.5, steps=4))
+    batches = built.draw_batches(7, 50, np.random.default_rng(9))
+    assert (batches[:2].sum(axis=0) == 1).all()
+    assert (batches[2:].sum(axis=0) == 1).all()
+    merged, outputs = merge_rare(built.law(WITH), built(WITH, 4_000, np.random.default_rng(8)))
+    assert p_value_of_outputs(outputs, merged) > ALPHA
+    with pytest.raises(ValueError, match="steps of whole epochs of 2, got 3"):
+        MUTANTS["shuffled"].build(dataclasses.replace(SAMPLED, rate=0.5, steps=3))
+
+
+@pytest.mark.parametrize("name", ["", *MUTANTS])
+def test_a_batch_is_the_sum_of_its_clipped_examples(name: str) -> None:
+    built: Any = MUTANTS[name].build(FULL) if name else FULL
+    rng, weights = np.random.default_rng(11), 0.1 * np.random.default_rng(12).normal(size=(3, FEATURES + 1))
+    examples = built.clip_examples(weights, WITH, rng)
+    assert examples.shape == (3, len(WITH), FEATURES + 1)
+    if name == "noise_before_clipping":
+        assert (np.linalg.norm(examples, axis=2) <= built.clip * (1 + 1e-12)).all()
+        return
+    mask = rng.random((3, len(WITH))) < 0.5
+    same = np.allclose(np.einsum("nm,nmp->np", mask, examples), built.sum_gradients(weights, WITH, mask))
+    assert same == built.adds_up
 
 
 def test_mutants_do_what_they_are_named_for() -> None:
@@ -209,12 +245,12 @@ def test_mutants_do_what_they_are_named_for() -> None:
     np.testing.assert_allclose(np.linalg.norm(layers, axis=1), FULL.clip * math.sqrt(2))
     bias = built("bias_not_clipped").sum_gradients(weights, CANARY, mask[:, :1])
     np.testing.assert_allclose(bias[:, -1], -0.5)  # the residual of a first step
-    noise = built("seed_reused")._draw_noise(batches, 4, rng)
+    noise = built("seed_reused").draw_noise(batches, 4, rng)
     assert (noise == noise[0]).all()
     assert not (noise[0, 0] == noise[0, 1]).any()
-    assert not built("layer_without_noise")._draw_noise(batches, FEATURES + 1, rng)[:, :, -1].any()
+    assert not built("layer_without_noise").draw_noise(batches, FEATURES + 1, rng)[:, :, -1].any()
     before = built("noise_before_clipping")
-    assert not before._draw_noise(batches, 4, rng).any()
+    assert not before.draw_noise(batches, 4, rng).any()
     released = before._release_sum(weights, CANARY, mask[:, :1], np.zeros_like(weights), rng)
     assert (np.linalg.norm(released, axis=1) <= FULL.clip * (1 + 1e-12)).all()
     black = np.vstack([WITHOUT, np.append(1e4 * CANARY[0, :-1], 1.0)])
