@@ -28,6 +28,8 @@ FALSE_ALARM = 1e-6
 #: Comparisons a test. A test fails at 1e-6 / 4 when 22 comparisons that are not ties go the same way; 48 leave so many
 #: where half of them are ties, as for noise on a coarse lattice.
 COMPARISONS = 48
+#: Comparisons where draws take long: two more than must go the same way.
+FEW = 24
 #: A test with fewer comparisons that are not ties has little power; more are made before a claim is called violated,
 #: up to so many times as many. A value that a shared draw takes with probability 0.03 is then still found: of the 384
 #: calls 11 have it on average, and with 4 blocks a call three of them are enough.

@@ -24,6 +24,7 @@ from auditor.audits.independence import (
     BLOCK,
     BLOCKS,
     COMPARISONS,
+    FEW,
     INFORMATIVE,
     LONGER,
     MOST,
@@ -35,7 +36,15 @@ from auditor.audits.independence import (
 )
 from auditor.audits.interfaces import EvidenceSession
 from auditor.audits.pair_search import LEAST, search_pairs
-from auditor.audits.privacy_loop import Evidence, Past, Settings, collect_evidence, follow_up_seconds, look_on
+from auditor.audits.privacy_loop import (
+    FOLLOW_UP,
+    Evidence,
+    Past,
+    Settings,
+    collect_evidence,
+    follow_up_seconds,
+    look_on,
+)
 from auditor.audits.summary import (
     check_sandwich,
     collect_tradeoff,
@@ -275,12 +284,21 @@ def _collect(
     def refuted(made: _Made) -> bool:
         return made[0].refuted(_ledger_settings(settings, night).alpha)
 
+    until: float | None = None
+
+    def left() -> float | None:
+        """Seconds left for what follows a refutation, a few at least."""
+        allowed = follow_up_seconds(settings, begun)
+        if allowed is None or until is None:
+            return allowed
+        return max(until - time.monotonic(), min(allowed, FOLLOW_UP))
+
     def traces(made: _Made) -> list[Trace]:
         evidence, sampler = made
         if isinstance(evidence, FixedSize):
-            look_on_fixed(evidence, sampler, pairs, settings, follow_up_seconds(settings, begun))
+            look_on_fixed(evidence, sampler, pairs, settings, left())
         else:
-            look_on(evidence, sampler, pairs, settings, follow_up_seconds(settings, begun))
+            look_on(evidence, sampler, pairs, settings, left())
         return [evidence.trace]
 
     def look(second: _Made, independence: Independence) -> Independence:
@@ -299,20 +317,26 @@ def _collect(
         second = made(sampler.alone())
         return second[0], look(second, replace(independence, asked=kept)), second[1]
     if independence.passed:
+        drawing = time.monotonic()
         first = made(sampler)
         evidence = first[0]
         if not (settings.independence and refuted(first)) or kept is not None:
             return evidence, independence, sampler
+        # Datasets may differ in what a draw takes.
+        pace = max(pace, (time.monotonic() - drawing) / (2 * evidence.n))
+        until = _end_of_follow_up(settings, begun)  # half of it for tests of calls of their own
         if night is not None:
             night.doubt(UNSEEN)
         carriers = evidence.carriers(_ledger_settings(settings, night).alpha)
-        found |= {(k, side): test(k, side) for k in sorted(carriers - {0}) for side in "xy"}
+        more = [(k, side) for k in sorted(carriers - {0}) for side in "xy"]
+        most = _affordable_comparisons(until, pace, 2 * len(more), BLOCKS)
+        found |= {place: test(*place, comparisons=min(settings.comparisons, most)) for place in more}
         vague = {
             place: tested
             for place, tested in found.items()
             if place[0] in carriers and tested.passed and tested.untied < min(INFORMATIVE, settings.comparisons)
         }
-        most = _affordable_comparisons(settings, follow_up_seconds(settings, begun), pace, len(vague))
+        most = _affordable_comparisons(until, pace, 2 * len(vague), LONGER)
         again = [
             test(*place, "again", comparisons=min(_further_comparisons(tested), most), blocks=LONGER)
             for place, tested in vague.items()
@@ -345,15 +369,22 @@ def _further_comparisons(tested: Independence) -> int:
     return min(MOST, math.ceil(INFORMATIVE / max(tested.untied, 1))) * COMPARISONS
 
 
-def _affordable_comparisons(settings: Settings, seconds: float | None, pace: float, tests: int) -> int:
-    """Comparisons a test for which the seconds suffice; at least those of a first test.
+def _end_of_follow_up(settings: Settings, begun: float) -> float | None:
+    """When what follows a refutation should be over, by `time.monotonic`; None without a budget in seconds."""
+    seconds = follow_up_seconds(settings, begun)
+    return None if seconds is None else time.monotonic() + seconds
+
+
+def _affordable_comparisons(until: float | None, pace: float, tests: int, blocks: int) -> int:
+    """Comparisons a test for which the time suffices; `FEW` at least.
 
     Valid because: the number is fixed before the draws that are compared, by the seconds a draw took before them.
     """
-    if seconds is None or pace <= 0.0:
+    if until is None or pace <= 0.0:
         return MOST * COMPARISONS
-    a_comparison = BLOCK * LONGER / BLOCKS + 4  # of short calls and of the long one, see `check_independence`
-    return max(int(seconds / pace / max(tests, 1) / a_comparison) // 4 * 4, settings.comparisons)
+    a_comparison = BLOCK * blocks / BLOCKS + 4  # of short calls and of the long one, see `check_independence`
+    left = until - time.monotonic()
+    return max(int(left / pace / max(tests, 1) / a_comparison) // 4 * 4, FEW)
 
 
 def _remaining_settings(settings: Settings, begun: float) -> Settings:

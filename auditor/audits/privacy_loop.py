@@ -565,13 +565,13 @@ def _cells(
 
 #: Seconds that each of what follows a refutation may take, whatever the refutation took; arbitrary, fast targets need
 #: far less.
-_FOLLOW_UP = 2.0
+FOLLOW_UP = 2.0
 
 
 def follow_up_seconds(settings: Settings, begun: float) -> float | None:
     """Seconds for what follows a refutation: as many as passed before it.
 
-    At least `_FOLLOW_UP`, and at most a quarter of the budget; None without one.
+    At least `FOLLOW_UP`, and at most a quarter of the budget; None without one.
 
     Parameters
     ----------
@@ -582,7 +582,7 @@ def follow_up_seconds(settings: Settings, begun: float) -> float | None:
     """
     if settings.seconds is None:
         return None
-    return min(settings.seconds / 4, max(time.monotonic() - begun, _FOLLOW_UP))
+    return min(settings.seconds / 4, max(time.monotonic() - begun, FOLLOW_UP))
 
 
 def look_on(

@@ -23,6 +23,7 @@ from auditor.audits.context import Question
 from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.audits.counterexamples.shrink import Shrunk, shrink_counterexample
 from auditor.audits.counterexamples.snippet import write_snippet
+from auditor.audits.independence import FEW
 from auditor.audits.pair_search import keep_affordable
 from auditor.audits.privacy import error_result, run_audit
 from auditor.audits.privacy_loop import Settings
@@ -64,8 +65,8 @@ SHRINK_LEAST, SHRINK_MOST = 5.0, 15.0
 #: Draws that shrinking may take at least: obvious defects need up to 3,000, a quarter above the claim 50,000.
 SHRINK_DRAWS = 50_000
 #: Draws that the tests of independence take, and the part of the seconds that they may take before fewer comparisons
-#: are made; 24 are two more than must go the same way.
-TESTED, SLOW, FEW_COMPARISONS = 1_000, 0.2, 24
+#: are made.
+TESTED, SLOW = 1_000, 0.2
 #: Draws that the checks of determinism and of restarts may take; they are left out where no time is left for them.
 CHECKED = 1_200
 #: Pairs of made-up rows that are tried when the data are private; arbitrary.
@@ -264,7 +265,7 @@ class _Work:
         return replace(
             settings,
             seconds=max(settings.seconds - (time.monotonic() - self.begun), LEAST_SECONDS),
-            comparisons=FEW_COMPARISONS if slow else settings.comparisons,
+            comparisons=FEW if slow else settings.comparisons,
         )
 
     @cached_property
