@@ -8,11 +8,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import ROUND_FLOOR, Decimal
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from auditor.errors import SpecificationError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -708,3 +711,34 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def choose_id(ids: Sequence[str], part: str | None, what: str) -> str:
+    """Choose the id that is, or alone contains, a text.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        Ids to choose from.
+    part : str or None
+        An id, or a part of it; None for the only one there is.
+    what : str
+        What the ids are of, in the plural, for errors.
+
+    Raises
+    ------
+    SpecificationError
+        If there is none, or several.
+    """
+    found = [one for one in ids if one == part] or [one for one in ids if part is None or part in one]
+    if len(found) == 1:
+        return found[0]
+    if not ids:
+        raise SpecificationError(f"the results have no {what}")
+    if found:
+        asked = ": name one of" if part is None else f" whose id contains {part!r}:"
+        shown = ", ".join(found[:5]) + ", ..." * (len(found) > 5)
+        raise SpecificationError(f"the results have {len(found):,} {what}{asked} {shown}")
+    close = get_close_matches(str(part), ids, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]}?" if close else f"; ids are {', '.join(ids[:5])}" + ", ..." * (len(ids) > 5)
+    raise SpecificationError(f"none of the {what} has {part!r} in its id{hint}")

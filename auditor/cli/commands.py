@@ -298,8 +298,9 @@ def _results_of(content: Mapping[str, Any], path: Path) -> list[AuditResult]:
 def evidence(results: Path, claim_id: str | None, unit: str, out: Path | None) -> None:
     """Write one page on one claim: what was tested, hazard by hazard, with what resolution, and what was not.
 
-    ID is the claim, if RESULTS has several claims of privacy. Without --out the page is printed as Markdown. With --out
-    there are a page to print and a JSON statement in the form of an in-toto attestation, to be signed.
+    ID is the claim, or a part that one id has, if RESULTS has several claims of privacy. Without --out the page is
+    printed as Markdown. With --out there are a page to print and a JSON statement in the form of an in-toto
+    attestation, to be signed.
     """
     from auditor.report.evidence_sheet import make_statement, render_sheet_html, render_sheet_markdown
     from auditor.runs.diff import read_results
@@ -412,10 +413,10 @@ def replay(
 ) -> None:
     """Replay the counterexample of a results.json.
 
-    ID is the claim, if several have a counterexample. A seeded target gives exactly the recorded draws. Any other
-    target gives fresh draws, and the evidence has to refute the claim again on these. --one-draw and --arg are for the
-    target of --target; the attacked one is called as before. Exit codes: 0 reproduced; 1 not reproduced; 2 the target
-    could not be drawn from.
+    ID is the claim, or a part that one id has, if several have a counterexample. A seeded target gives exactly the
+    recorded draws. Any other target gives fresh draws, and the evidence has to refute the claim again on these.
+    --one-draw and --arg are for the target of --target; the attacked one is called as before. Exit codes: 0 reproduced;
+    1 not reproduced; 2 the target could not be drawn from.
     """
     from auditor.cli.replay import draw_again
 

@@ -12,6 +12,7 @@ from auditor.claims import registry
 from auditor.datasets import Pair
 from auditor.datasets.files import read_data
 from auditor.errors import SpecificationError, TargetError
+from auditor.results import choose_id
 from auditor.runs.diff import read_results
 from auditor.targets import Mechanism
 from auditor.targets.sampler import check_seed
@@ -66,7 +67,7 @@ def draw_again(
     if seed is not None:
         check_seed(seed)
     content = read_results(results)
-    record = _claim(content["claims"], id_, results)
+    record = _choose_refuted(content["claims"], id_, results)
     given = Pair(read_data(data), read_data(neighbor), "given pair") if data and neighbor else None
     about = content["manifest"]
     if target is not None:
@@ -81,18 +82,12 @@ def draw_again(
             raise SpecificationError(f"{str(results)!r}: {error}") from error
 
 
-def _claim(claims: list[Mapping[str, Any]], id_: str | None, results: Path) -> Mapping[str, Any]:
+def _choose_refuted(claims: list[Mapping[str, Any]], id_: str | None, results: Path) -> Mapping[str, Any]:
     refuted = {str(claim["id"]): claim for claim in claims if claim.get("counterexample")}
-    if id_ is None and len(refuted) == 1:
-        return next(iter(refuted.values()))
-    if id_ is None:
-        raise SpecificationError(
-            f"{str(results)!r} has {len(refuted)} counterexamples"
-            + (f", name one of {', '.join(sorted(refuted))}" if refuted else "")
-        )
-    if id_ not in refuted:
-        raise SpecificationError(f"{str(results)!r} has no counterexample of a claim {id_!r}")
-    return refuted[id_]
+    try:
+        return refuted[choose_id(list(refuted), id_, "counterexamples")]
+    except SpecificationError as error:
+        raise SpecificationError(f"{str(results)!r}: {error}") from None
 
 
 @contextmanager

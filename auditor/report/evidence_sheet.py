@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from auditor.errors import SpecificationError
 from auditor.report import words
 from auditor.report.explain import describe_verdict
 from auditor.report.markdown import escape_markdown
 from auditor.report.page import create_environment, read_asset, without_indentation
 from auditor.report.view import ClaimView, RunView
-from auditor.results import parse_number
+from auditor.results import choose_id, parse_number
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:dpaudit:evidence-sheet:v1"
@@ -118,20 +116,8 @@ def make_statement(
 
 def _choose_claim(run: RunView, claim_id: str | None) -> ClaimView:
     """The claim of privacy that is asked for."""
-    able = [claim for claim in run.claims if not claim.conformity and not claim.theorem]
-    if not able:
-        raise SpecificationError("the results have no claim of privacy: an evidence sheet is about one")
-    if claim_id is None:
-        if len(able) > 1:
-            raise SpecificationError(f"the results have {len(able):,} claims of privacy: name one, as {able[0].id}")
-        return able[0]
-    for claim in able:
-        if claim.id == claim_id:
-            return claim
-    close = get_close_matches(claim_id, [claim.id for claim in able], n=1, cutoff=0.5)
-    raise SpecificationError(
-        f"no claim of privacy has the id {claim_id!r}" + (f"; did you mean {close[0]}?" if close else "")
-    )
+    able = {claim.id: claim for claim in run.claims if not claim.conformity and not claim.theorem}
+    return able[choose_id(list(able), claim_id, "claims of privacy")]
 
 
 def _target(run: RunView, claim: ClaimView) -> str:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from auditor.errors import SpecificationError
 from auditor.report import words
 from auditor.report.explain import describe_counterexample, describe_verdict
 from auditor.report.markdown import escape_markdown, format_code
 from auditor.report.view import ClaimView, RunView
-from auditor.results import FLAGGED, NOT_SHOWN
+from auditor.results import FLAGGED, NOT_SHOWN, choose_id
 
 #: A place in a file, as replays name it.
 _PLACE = re.compile(r"[^\s:]+\.py:\d+")
@@ -32,17 +31,8 @@ def choose_finding(results: Mapping[str, Any] | RunView, part: str) -> ClaimView
     SpecificationError
         If there is none, or several.
     """
-    flagged = [claim for claim in RunView.of(results).claims if claim.verdict in FLAGGED]
-    found = [claim for claim in flagged if claim.id == part] or [claim for claim in flagged if part in claim.id]
-    if len(found) == 1:
-        return found[0]
-    if not flagged:
-        raise SpecificationError("the results have no violation or deviation, which a page for a maintainer is about")
-    shown = ", ".join(claim.id for claim in (found or flagged)[:5])
-    raise SpecificationError(
-        f"{len(found)} findings have {part!r} in their id, one was expected; ids of findings: {shown}"
-        + ", ..." * (len(found or flagged) > 5)
-    )
+    flagged = {claim.id: claim for claim in RunView.of(results).claims if claim.verdict in FLAGGED}
+    return flagged[choose_id(list(flagged), part, "violations and deviations")]
 
 
 def render_maintainer_page(results: Mapping[str, Any] | RunView, claim: ClaimView, file: str, program: str) -> str:

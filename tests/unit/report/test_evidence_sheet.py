@@ -126,7 +126,7 @@ def test_a_claim_has_to_be_named_among_several(passed: auditor.AuditResult) -> N
     assert named["predicate"]["claim"]["notion"] == "Gaussian DP"
     with pytest.raises(SpecificationError, match=f"did you mean {gaussian.id}"):
         make_statement(content, "results.json", "0" * 64, gaussian.id + "x")
-    with pytest.raises(SpecificationError, match="no claim of privacy"):
+    with pytest.raises(SpecificationError, match="no claims of privacy"):
         make_statement(results(), "results.json", "0" * 64)
 
 

@@ -98,7 +98,7 @@ def test_the_page_of_an_attack(tmp_path: Path, attacked: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["nobody"], "0 findings have 'nobody' in their id"),
+        (["nobody"], "none of the violations and deviations has 'nobody' in its id"),
         (["leaky", "--comment"], "--maintainer leaky is about one finding: it cannot be used with --comment"),
     ],
 )
