@@ -7,9 +7,11 @@ import pytest
 
 from auditor.targets.randomness.calls import ControlledSource
 from benchmarks.house_certificates import (
+    count_computed,
     geometric_table,
     list_house_claims,
     replace_samplers,
+    tabulate_entries,
     two_sided_table,
     walk_claim,
 )
@@ -29,6 +31,13 @@ def test_claims_are_walked_as_the_catalogue_has_them() -> None:
     verdicts = {(row.expected, row.verdict) for row in rows}
     assert ("consistent", "holds") in verdicts
     assert ("violation", "violation") in verdicts
+    computed = count_computed("experiments/document_001_lecture_dp/exponential.py")
+    header, _, line = tabulate_entries(rows, computed)
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert header.count("|") == line.count("|")
+    assert cells[0] == "001/exponential_mechanism"
+    assert sum(int(cell or 0) for cell in cells[1:4]) == len(rows)
+    assert cells[4] == str(computed.total()) != "0"
 
 
 @pytest.mark.parametrize(("table", "draw"), [(geometric_table, draw_geometric), (two_sided_table, two_sided_geometric)])
