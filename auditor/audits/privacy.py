@@ -323,8 +323,9 @@ def _collect(
         if not (settings.independence and refuted(first)) or kept is not None:
             return evidence, independence, sampler
         # Datasets may differ in what a draw takes.
-        pace = max(pace, (time.monotonic() - drawing) / (2 * evidence.n))
-        until = _end_of_follow_up(settings, begun)  # half of it for tests of calls of their own
+        pace = max(pace, (time.monotonic() - drawing) / max(2 * evidence.n, 1))
+        allowed = follow_up_seconds(settings, begun)  # half of it for tests of calls of their own
+        until = None if allowed is None else time.monotonic() + allowed
         if night is not None:
             night.doubt(UNSEEN)
         carriers = evidence.carriers(_ledger_settings(settings, night).alpha)
@@ -367,12 +368,6 @@ def _explain_doubt(independence: Independence) -> str:
 def _further_comparisons(tested: Independence) -> int:
     """Comparisons that leave enough without ties, as far as that is affordable."""
     return min(MOST, math.ceil(INFORMATIVE / max(tested.untied, 1))) * COMPARISONS
-
-
-def _end_of_follow_up(settings: Settings, begun: float) -> float | None:
-    """When what follows a refutation should be over, by `time.monotonic`; None without a budget in seconds."""
-    seconds = follow_up_seconds(settings, begun)
-    return None if seconds is None else time.monotonic() + seconds
 
 
 def _affordable_comparisons(until: float | None, pace: float, tests: int, blocks: int) -> int:

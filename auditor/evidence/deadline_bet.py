@@ -77,8 +77,8 @@ class DeadlineWealth:
     says whether the event happened, (p0, q0) is on the cap, and E is the slope of a line above it there. See
     `auditor.audits.training.draw_bets.bet_on_draws` for its expectation. The amount a is a function of earlier draws,
     at least 0, and so small that the factor is positive. So V is a supermartingale that starts at 1, and so is the
-    mixture of both with fixed weights. That holds whatever the number of draws turns out to be; it only says how to
-    bet.
+    mixture of both with fixed weights. The announced number of draws has a part in the amounts, so that it must be
+    fixed before all draws; it need not be the number that comes.
     """
 
     def __init__(self, guarantee: Guarantee, levels: Array, draws: int, alpha: float) -> None:
@@ -114,7 +114,7 @@ class DeadlineWealth:
         p, q = (np.full(len(self.levels), value) for value in (draws.p, draws.q))
         p0, q0, slope = self.guarantee.tangent(p, q, self.levels)
         gains = np.stack([slope * q0, -slope * (1 - q0), -p0, 1 - p0])  # tails outside and inside, heads the same
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             deviation = np.sqrt(0.5 * (p0 * (1 - p0) + slope**2 * q0 * (1 - q0)))
             largest = _MARGIN / -gains.min(axis=0)
             use = self.guarantee.beyond(p, q, self.levels) & (deviation > 0) & np.isfinite(deviation) & (largest > 0)

@@ -110,3 +110,10 @@ def test_a_level_that_is_refuted_stays_so_and_bets_no_more() -> None:
     assert reached >= -math.log(ALPHA)
     wealth.bet(None, EventDraws(coins, ~coins, 0.9, 0.1), 100)
     assert float(wealth.current[0]) == pytest.approx(reached)
+
+
+def test_very_much_wealth_is_no_overflow() -> None:
+    coins = np.arange(40_000) % 2 == 0
+    bets = bet_on_draws(coins + 0.0, coins, GaussianDP(1.0), ALPHA, deadline=True)
+    assert bets.bound_level(GaussianDP(1.0), ALPHA) > 6
+    assert float(bets.wealth.best[0]) > 1_000
