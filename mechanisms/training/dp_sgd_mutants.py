@@ -200,14 +200,7 @@ class NoiseByPrivateDelta(StatedDescent):
 
 @dataclass(frozen=True)
 class ShuffledBatches(StatedDescent):
-    """Each row is in the batch of one step of an epoch; the accountant counts Poisson samples.
-
-    Steps are of whole epochs.
-    """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.steps % self._epoch == 0, f"steps of whole epochs of {self._epoch}", self.steps)
+    """Each row is in the batch of one step of an epoch; the accountant counts Poisson samples."""
 
     @property
     def _epoch(self) -> int:
@@ -216,15 +209,16 @@ class ShuffledBatches(StatedDescent):
     def draw_batches(self, rows: int, n: int, rng: np.random.Generator) -> Masks:
         """See `GradientDescent`."""
         epochs = []
-        for _ in range(self.steps // self._epoch):
+        for _ in range(math.ceil(self.steps / self._epoch)):
             step = rng.permuted(np.tile(np.arange(rows) % self._epoch, (n, 1)), axis=1)
             # Of one row alone the step is drawn too.
             step = (step + rng.integers(self._epoch, size=(n, 1))) % self._epoch
             epochs.append(step == np.arange(self._epoch)[:, None, None])
-        return np.concatenate(epochs)
+        return np.concatenate(epochs)[: self.steps]
 
     def law(self, data: Dataset) -> FiniteLaw | ProductLaw:
         """Exact distribution of the score: the canary is in one step of each epoch, whichever."""
+        require(self.steps % self._epoch == 0, f"steps of whole epochs of {self._epoch}", self.steps)
         shift = self.shift(data)
         own, none = (self.lattice.masses(shift, rate) for rate in (1.0 if shift else 0.0, 0.0))
         return law_of_sum(self.lattice, [own, *[none] * (self._epoch - 1)] * (self.steps // self._epoch))

@@ -213,8 +213,10 @@ def test_shuffled_epochs_follow_the_stated_distribution() -> None:
     assert (batches[2:].sum(axis=0) == 1).all()
     merged, outputs = merge_rare(built.law(WITH), built(WITH, 4_000, np.random.default_rng(8)))
     assert p_value_of_outputs(outputs, merged) > ALPHA
+    begun: Any = MUTANTS["shuffled"].build(dataclasses.replace(SAMPLED, rate=0.5, steps=3))
+    assert begun(WITH, 5, np.random.default_rng(8)).shape == (5,)
     with pytest.raises(ValueError, match="steps of whole epochs of 2, got 3"):
-        MUTANTS["shuffled"].build(dataclasses.replace(SAMPLED, rate=0.5, steps=3))
+        begun.law(WITH)
 
 
 @pytest.mark.parametrize("name", ["", *MUTANTS])
