@@ -22,8 +22,8 @@ test-versions: .venv/installed
 
 # The published figures: the run over the whole catalogue (10 minutes on 2 cores) with its theorems and errata, false
 # alarms (23), joint events (5), power (3), the cases of other sequential auditors (10), one training run (10),
-# steps of a run and many runs (14), runs of libraries (6), pitfalls of training (4), certificates and replay (16),
-# calibration (4), mutants (10), spread losses (5), conformity (4), defects of kinds (2) and of released libraries (40),
+# steps of a run and many runs (14), runs of libraries (6), pitfalls of training (4), certificates and replay (10),
+# calibration (4), mutants (10), spread losses (5), conformity (4), defects of kinds (2) and of released libraries (33),
 # many pairs (10), and the engine's own cost (2).
 bench: publish
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
