@@ -277,7 +277,7 @@ def _interacting(rng: np.random.Generator, coins: Coins) -> Array:
 NULLS = (
     CanaryNull("Gaussian scores", _gaussian, GaussianDP(1.0), times=3),
     CanaryNull("Gaussian scores around different centres", _unequal, GaussianDP(1.0)),
-    CanaryNull("Laplace scores with ties", _laplace, PureDP(1.0)),
+    CanaryNull("Laplace scores with ties", _laplace, PureDP(1.0), times=8),
     CanaryNull("randomised response", _responses, PureDP(1.0), times=8),
     CanaryNull("randomised response, as (ε, δ)", _responses, ApproxDP(1.0, DELTA), times=8),
     CanaryNull("interacting canaries", _interacting, GaussianDP(1.0), interacting=True),
