@@ -241,7 +241,7 @@
     if (!active) {
       box.claims.replaceChildren();
       box.theorems.replaceChildren();
-      shown.textContent = `${rows.length.toLocaleString("en")} claims`;
+      shown.textContent = `${rows.length.toLocaleString("en")} claim${rows.length === 1 ? "" : "s"}`;
       return;
     }
     learn();
