@@ -130,9 +130,10 @@ def bet_on_draws(
         stake = draws = None
         if (proposal := learner.proposal) is not None:
             chain, best = proposal.chain, proposal.best
-            counts = [chain.cells_of(chain.feature(side)) for side in (x, y)]
+            depth = chain.depth(chain.feature(part))
+            counts = [tuple(np.bincount(depth[of], minlength=len(chain.cuts) + 1).tolist()) for of in (coins, ~coins)]
             stake = replace(proposal.stake_on(len(chunks), claim), x=counts[0], y=counts[1])
-            draws = EventDraws(coins, chain.depth(chain.feature(part)) > best, stake.p[best], stake.q[best])
+            draws = EventDraws(coins, depth > best, stake.p[best], stake.q[best])
         chunks.append(Chunk(0, n, stake))
         in_order.append(draws)
         if isinstance(wealth, DeadlineWealth):
