@@ -85,11 +85,11 @@ def dp_sgd() -> Iterator[Draft]:
     yield from reference(_SAMPLED, _CLAIM, _images(), case="sampled", **sampled)
     steps = dataclasses.replace(_SAMPLED, release="steps", steps=3, cell=0.125)
     yield from reference(steps, _SHORTER, _images(), case="each_step", **sampled)
-    # Of a network, sampled steps are read where nobody but the canary is: other rows would hide which were drawn.
-    canary = odd_tumour(2.0)
-    alone = planted(np.zeros((0, MEASURES + 1)), canary, "a tumour with large measurements alone, against none")
-    model = HiddenLayerNetwork(MEASURES, 3)
-    network = DPSGD(model, CanaryReader(canary), 0.05, _NOISE, _STEPS, rate=_RATE, batch=4.0)
+    # In sampled steps of a network the canary is alone. Other rows would hide it, as it is not known which of them were
+    # drawn.
+    network = dataclasses.replace(network, noise=_NOISE, steps=_STEPS, rate=_RATE, batch=4.0)
+    rows, canary = np.zeros((0, MEASURES + 1)), odd_tumour(2.0)
+    alone = planted(rows, canary, "a tumour with large measurements alone, against none")
     yield from reference(network, _CLAIM, alone, case="network_sampled", **sampled)
     yield from _accounts()
     yield from _pitfalls_of_clipping()
