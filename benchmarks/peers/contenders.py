@@ -104,7 +104,7 @@ def bound(contender: str, case: PeerCase, draws: PairOfDraws, seed: int, command
 def bet_on_recorded(
     claim: Guarantee, draws: PairOfDraws, seed: int, name: str, *, alpha: float = ALPHA, stop: str = "verdict"
 ) -> Evidence:
-    """Dpaudit's bets on recorded draws; ``name`` is the key of its own randomness."""
+    """Dpaudit's bets on recorded draws; ``name`` is a part of the key of its random numbers."""
     settings = Settings(alpha=alpha, draws=2 * len(draws.x), stop=stop, seed=seed)
     return collect_evidence(Sampler(RecordedDraws(draws), seed, name), claim, [_SIDES], settings)
 

@@ -1,4 +1,4 @@
-"""diffprivlib 0.6.6: is a row added or removed, if a forest divides its rows evenly between trees?
+"""diffprivlib 0.6.6: may a row that is added move others from tree to tree of a forest, which get equal parts?
 
 The trees get the first and the second half of the rows. A row that is put first takes the place of another one in the
 first tree, whose leaf has labels 0 and 1 in place of twice 1, and gives the second tree a row more. The outcome (0, 1)
