@@ -11,7 +11,7 @@ from auditor.audits.certificates import prove
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.finish import fields_of_claim
 from auditor.audits.privacy import audit
-from auditor.audits.replay_findings import drop_repeats, find_differences
+from auditor.audits.replay_findings import ReplayFinding, drop_repeats, find_differences
 from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.errors import SpecificationError
@@ -22,8 +22,9 @@ from auditor.targets.process import ProcessTarget
 from auditor.targets.randomness.signals import Uncontrolled
 from auditor.targets.replays import opened_runs
 
-#: Replays, each with other variates: code may branch on them.
-_REPLAYS = 3
+#: Replays, each with other variates, as code may branch on them; up to so many, once the first have been made, as long
+#: as no more than these seconds have passed. A clamp that one value of two passes is missed once in a thousand times.
+_REPLAYS, _MORE, _QUICK = 3, 10, 0.2
 #: Draws that bets begin with: in less time nothing is certified.
 _FEWEST = 60
 
@@ -94,10 +95,12 @@ def trace(
     try:
         with opened_runs(mechanism) as runs:
             runs.prepare(pair.x)
-            findings = drop_repeats(
-                [f for k in range(_REPLAYS) for f in find_differences(runs, guarantee, pair, seed + k, name)]
-            )
-            slow = runs.seconds
+            found: list[ReplayFinding] = []
+            for k in range(_MORE):
+                if k >= _REPLAYS and time.monotonic() - begun > _QUICK:
+                    break
+                found += find_differences(runs, guarantee, pair, seed + k, name)
+            findings, slow = drop_repeats(found), runs.seconds
     except Uncontrolled as signal:
         return AuditResult(verdict=Verdict.INCONCLUSIVE, message=f"it cannot be replayed: {signal.reason}", **labels)
     # Leads stand behind findings, unless there is nothing else that bets may certify.

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,12 +85,25 @@ class DrawFacts:
         return f"whole {self.family}" if self.whole else self.family
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReplayRun:
-    """Output and draws of one run."""
+    """Output and draws of one run.
+
+    Parameters
+    ----------
+    output : object
+        What the target returned.
+    told : sequence of dict, or of RecordedDraw
+        What was recorded: of some runs the output alone is looked at.
+    """
 
     output: Any
-    draws: Sequence[DrawFacts]
+    told: Sequence[Any]
+
+    @cached_property
+    def draws(self) -> Sequence[DrawFacts]:
+        """What a comparison looks at of each draw."""
+        return [DrawFacts(**(draw if isinstance(draw, dict) else plain_draw(draw))) for draw in self.told]
 
 
 class LocalRuns:
@@ -146,7 +160,7 @@ class LocalRuns:
         begun = time.monotonic()
         output, draws = self._replays.run(call, seed, bumps, forced)
         self.seconds = time.monotonic() - begun
-        return ReplayRun(output, [DrawFacts(**plain_draw(draw)) for draw in draws])
+        return ReplayRun(output, draws)
 
     def close(self) -> None:
         """Put the sources of randomness back."""
@@ -219,11 +233,11 @@ class RemoteRuns:
         """Put nothing back: the helper does when asked for draws."""
 
 
-def _read_draws(told: Any, raw: bytes) -> list[DrawFacts]:
+def _read_draws(told: Any, raw: bytes) -> list[dict[str, Any]]:
     names = {f.name for f in fields(DrawFacts)}
     if not isinstance(told, list) or not all(isinstance(draw, dict) and set(draw) == names for draw in told):
         raise quote_unreadable("the target's recorded draws cannot be read", raw)
-    return [DrawFacts(**draw) for draw in told]
+    return told
 
 
 @contextmanager

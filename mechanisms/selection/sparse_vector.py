@@ -46,6 +46,9 @@ Outcome: TypeAlias = Literal["above", "below"]
 Redraws: TypeAlias = Literal["never", "after_above", "always"]
 Draws: TypeAlias = Literal["every_query", "once"]
 
+#: Most noisy answers that are drawn together; more are drawn query by query.
+_AT_ONCE = 1 << 12
+
 
 @dataclass(frozen=True)
 class SparseVectorVariant:
@@ -199,9 +202,57 @@ class SparseVector:
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> NDArray[Any]:
         """Draw `n` transcripts of the whole pool in its order; shape (n, m), see the class for their coding."""
+        if self.spec.releases is None:
+            require_draws(n)
+            return self._draw_signs(self.answers(data), n, rng)
         session = self.start(data, n, rng)
         outputs = transcripts(session, FixedList(range(session.pool)), n, rng)
-        return outputs if self.spec.releases is None else np.where(np.isfinite(outputs), outputs, np.nan)
+        return np.where(np.isfinite(outputs), outputs, np.nan)
+
+    def _draw_signs(self, answers: FloatArray, n: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        """Draw transcripts of 1, 0 and -1: those of a session, without what only dialogues need."""
+        spec, rounds = self.spec, answers.size
+        bar = self.draw_thresholds(n, rng)
+        shared = self.draw_query_noise(n, rng) if spec.query_draws == "once" else None
+        outputs = np.empty((rounds, n), dtype=np.int8)
+        if spec.redraws == "never" and rounds * n <= _AT_ONCE:
+            fresh = self.draw_query_noise((rounds, n), rng) if shared is None else shared
+            np.greater_equal(answers[:, None] + fresh, bar, out=outputs, casting="unsafe")
+            if spec.stops:
+                counts = outputs[:-1] == (1 if spec.counts == "above" else 0)
+                outputs[1:][np.cumsum(counts, axis=0) >= self.cutoff] = -1
+            return outputs.T
+        scale, cutoff, counted = self.query_scale, self.cutoff, np.zeros(n, dtype=np.int64)
+        runs = np.ones(n, dtype=np.bool_)
+        for answer, output in zip(answers, outputs, strict=True):
+            noise: FloatArray | float = 0.0
+            if shared is not None:
+                noise = shared
+            elif scale:
+                noise = _noise(spec.query_noise, scale, n, rng)
+            above = np.asarray(answer + noise >= bar)
+            output[:] = above
+            if spec.stops:
+                output[~runs] = -1
+                above &= runs
+            if spec.redraws != "never":
+                redrawn = above if spec.redraws == "after_above" else runs
+                if number := int(np.count_nonzero(redrawn)):
+                    bar[redrawn] = self.draw_thresholds(number, rng)
+            if spec.stops:
+                counted += above if spec.counts == "above" else runs & ~above
+                np.less(counted, cutoff, out=runs)
+        return outputs.T
+
+    def draw_thresholds(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw `n` noisy thresholds, shape (n,)."""
+        scale = self.threshold_scale
+        return self.threshold + (_noise(self.spec.threshold_noise, scale, n, rng) if scale else np.zeros(n))
+
+    def draw_query_noise(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+        """Draw noise of answers, of the given shape."""
+        scale = self.query_scale
+        return _noise(self.spec.query_noise, scale, shape, rng) if scale else np.zeros(shape)
 
     def branches(self, data: Dataset, rounds: int) -> SparseVectorBranches:
         """Begin the tree of answers on `data`, for exact distributions; see `auditor.targets.interactive.Branching`."""
@@ -244,8 +295,9 @@ class SparseVectorSession:
 
     def __init__(self, mechanism: SparseVector, answers: FloatArray, n: int, rng: np.random.Generator) -> None:
         self._mechanism, self._answers, self._n, self._rng = mechanism, answers, n, rng
-        self._bar = self._thresholds(n)
-        self._shared = self._query_noise() if mechanism.spec.query_draws == "once" else None
+        self._bar = mechanism.draw_thresholds(n, rng)
+        once = mechanism.spec.query_draws == "once"
+        self._shared = mechanism.draw_query_noise(n, rng) if once else None
         self._counted = np.zeros(n, dtype=np.int64)
         self._runs = np.ones(n, dtype=np.bool_)
 
@@ -269,7 +321,8 @@ class SparseVectorSession:
         asked = self._runs & (indices != SKIP)
         noisy = self._answers[indices]
         if self._mechanism.query_scale:
-            noisy = noisy + (self._query_noise() if self._shared is None else self._shared)
+            shared = self._shared
+            noisy = noisy + (self._mechanism.draw_query_noise(self._n, self._rng) if shared is None else shared)
         above = asked & (noisy >= self._bar)
         below = asked & ~above
         self._counted += above if spec.counts == "above" else below
@@ -277,23 +330,15 @@ class SparseVectorSession:
             self._runs &= self._counted < self._mechanism.cutoff
         redrawn = {"never": None, "after_above": above, "always": asked}[spec.redraws]
         if redrawn is not None:
-            self._bar[redrawn] = self._thresholds(int(redrawn.sum()))
+            self._bar[redrawn] = self._mechanism.draw_thresholds(int(redrawn.sum()), self._rng)
         if spec.releases is None:
             return np.where(asked, above.view(np.int8), np.int8(self.silence))
         released = above if spec.releases == "above" else below
         unreleased = np.where(above, np.inf, np.where(below, -np.inf, np.nan))
         return np.where(released, without_low_bits(noisy), unreleased)
 
-    def _query_noise(self) -> FloatArray:
-        return _noise(self._mechanism.spec.query_noise, self._mechanism.query_scale, self._n, self._rng)
 
-    def _thresholds(self, n: int) -> FloatArray:
-        scale = self._mechanism.threshold_scale
-        noise = _noise(self._mechanism.spec.threshold_noise, scale, n, self._rng) if scale else np.zeros(n)
-        return self._mechanism.threshold + noise
-
-
-def _noise(kind: NoiseKind, scale: float, n: int, rng: np.random.Generator) -> FloatArray:
+def _noise(kind: NoiseKind, scale: float, n: int | tuple[int, ...], rng: np.random.Generator) -> FloatArray:
     if kind == "laplace":
         return rng.laplace(0.0, scale, n)
     if kind == "gaussian":

@@ -333,11 +333,14 @@ def _rows_of(data: Any) -> list[Any] | None:
 
 def _rows_apart(x: list[Any], y: list[Any]) -> tuple[int, tuple[list[Any], list[Any]]]:
     """Where two lists of rows begin to differ, and what of each is between what begins and what ends them both."""
-    # By their texts: a missing value is not equal to itself.
-    a, b = [repr(row) for row in x], [repr(row) for row in y]
-    least = min(len(a), len(b))
-    start = next((i for i in range(least) if a[i] != b[i]), least)
-    end = next((i for i in range(least - start) if a[-1 - i] != b[-1 - i]), least - start)
+
+    def differ(i: int) -> bool:
+        # By their texts: a missing value is not equal to itself, and 1 is equal to 1.0.
+        return repr(x[i]) != repr(y[i])
+
+    least = min(len(x), len(y))
+    start = next((i for i in range(least) if differ(i)), least)
+    end = next((i for i in range(least - start) if differ(-1 - i)), least - start)
     return start, (x[start : len(x) - end], y[start : len(y) - end])
 
 

@@ -40,11 +40,19 @@ class CallHolder(Generic[T]):
     @contextmanager
     def using(self, value: T) -> Iterator[None]:
         """Let the call draw from a path or a tape."""
-        before, self._current = self._current, value
+        before = self.switch(value)
         try:
             yield
         finally:
-            self._current = before
+            self.switch(before)
+
+    def switch(self, value: T | None) -> T | None:
+        """Let calls draw from another path or tape, or from none.
+
+        Returns what they drew from.
+        """
+        before, self._current = self._current, value
+        return before
 
 
 class StandInGenerator(np.random.Generator):

@@ -78,8 +78,11 @@ class Replays:
         if seed != self._seed:
             self._seed, self._kept = seed, {}
         tape = Tape(seed, bumps or {}, forced or {}, self._kept)
-        with self.recorder.using(tape):
+        before = self.recorder.switch(tape)
+        try:
             return call(self.recorder.rng), tape.draws
+        finally:
+            self.recorder.switch(before)
 
     def close(self) -> None:
         """Put the sources of randomness back."""

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,9 +86,9 @@ Kept = dict[tuple[int, str], tuple[PrimitiveNoise, Any]]
 class Tape:
     """Draws of one call, in order.
 
-    Each draw has its generator, which is seeded by the number of the draw: another call of the same primitive at
-    the same number gets the same variates, also with other parameters. Draws that a library's primitive makes inside
-    are not recorded by themselves.
+    Each draw has a stream of its own: the seed is the key of Philox, and the number of the draw a part of its counter.
+    So another call of the same primitive at the same number gets the same variates, also with other parameters. Draws
+    that a library's primitive makes inside are not recorded by themselves.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ class Tape:
     draws: list[RecordedDraw] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        bits, self._rng, self._state = _stream_of(self.seed)
-        self._counter, self._key = self._state["state"]["counter"], self._state["state"]["key"]
-        self._bits: Any = bits
+        self._counter, self._key = np.zeros(4, dtype=np.uint64), _key_of(self.seed)
+        self._state = {**_FIRST, "state": {"counter": self._counter, "key": self._key}}
         self._inside: np.random.Generator | None = None
         self._nested = 0
+        self._altered = bool(self.bumps or self.forced)
 
     def record(
         self,
@@ -139,15 +139,16 @@ class Tape:
         if self._inside is not None:
             self._nested += 1
             return call(self._inside)
-        number = len(self.draws)
+        draws = self.draws
+        number = len(draws)
         if number >= MOST_DRAWS:
             self._count()
         self._counter[2] = number
-        self._bits.state = self._state
-        value = call(self._rng)
-        if number in self.bumps or number in self.forced:
+        _BITS.state = self._state
+        value = call(_RNG)
+        if self._altered:
             value = self._alter(number, value)
-        self.draws.append(RecordedDraw(primitive, value, find_place(), (function, values, named or {})))
+        draws.append(RecordedDraw(primitive, value, find_place(), (function, values, named or {})))
         return value
 
     def record_unit(
@@ -221,16 +222,17 @@ class Tape:
         return bump_value(value, self.bumps[number]) if number in self.bumps else value
 
 
-@lru_cache(maxsize=16)
-def _stream_of(seed: int) -> tuple[Any, np.random.Generator, dict[str, Any]]:
-    """Generator of a seed, with its first state, which is set before each draw.
+#: The stream that all draws come from, whose state is set before each; seeding one a call takes longer than drawing.
+_BITS: Any = np.random.Philox(0)
+_RNG = np.random.Generator(_BITS)
+_FIRST: dict[str, Any] = dict(_BITS.state)
 
-    The number of a draw is part of the counter of Philox, so that streams do not meet.
-    """
-    bits = np.random.Philox(np.random.SeedSequence(seed))
-    state = dict[str, Any](bits.state)
-    state["state"] = {"counter": np.zeros(4, dtype=np.uint64), "key": state["state"]["key"]}
-    return bits, np.random.Generator(bits), state
+
+def _key_of(seed: int) -> Any:
+    """Key of a seed's streams: other keys of Philox, and other counters, give other streams."""
+    if seed < 1 << 64:
+        return np.array([seed, 0], dtype=np.uint64)
+    return np.random.SeedSequence(seed).generate_state(2, np.uint64) | np.array([0, 1], dtype=np.uint64)
 
 
 def _repeat_noise(before: PrimitiveNoise, value: Any, now: PrimitiveNoise) -> Any:
@@ -317,13 +319,22 @@ class RecordingGenerator(StandInGenerator):
         Gives the tape of the current call.
     """
 
-    def __getattribute__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(np.random.Generator, name):
-            return super().__getattribute__(name)
-        own = self.__dict__
-        if name not in own:
-            own[name] = _recorded_method(self, name)
-        return own[name]
+    def __init__(self, current: Callable[[], Tape]) -> None:
+        super().__init__(current)
+        for name in dir(np.random.Generator):  # a method of the object is found sooner than one by a hook
+            if not name.startswith("_") and callable(getattr(np.random.Generator, name)):
+                setattr(self, name, _recorded_method(self, name))
+
+    @property
+    def bit_generator(self) -> Any:
+        """Numpy's source of bits, which is not given out.
+
+        Raises
+        ------
+        Uncontrolled
+            Always.
+        """
+        raise Uncontrolled("numpy's Generator.bit_generator is not recorded")
 
 
 def _recorded_method(rng: RecordingGenerator, name: str) -> Callable[..., Any]:
@@ -331,8 +342,6 @@ def _recorded_method(rng: RecordingGenerator, name: str) -> Callable[..., Any]:
     if name == "spawn":
         return lambda n: [rng] * n
     method: Any = getattr(np.random.Generator, name)
-    if not callable(method):
-        raise Uncontrolled(f"numpy's Generator.{name} is not recorded")
     tape, primitive = rng._current, f"Generator.{name}"
 
     def draw(*values: Any, **named: Any) -> Any:
