@@ -220,13 +220,16 @@ def test_datasets_of_any_kind_are_attacked_and_replayed(
     assert shown or secret not in again.out
 
 
-def test_numbers_are_made_smaller_under_their_relation(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
+def test_numbers_are_made_smaller_under_their_relation(
+    dpaudit: Command, mechanisms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mechanisms.parent)  # draws are keyed by the target as it is written, a path of this run otherwise
     for name, value in (("a", 41), ("b", 42)):
         (tmp_path / f"{name}.json").write_text(str(value), encoding="utf-8")
     given = ("--data", tmp_path / "a.json", "--neighbor", tmp_path / "b.json", "--relation", "answers-within")
     # With draws and no seconds, so that the load of the machine does not end the search.
     options = ("--claim", "epsilon=0.4", *given, "--show-data", "--draws", 400_000, "--out", tmp_path / "out")
-    said = dpaudit("attack", f"{mechanisms}:of_a_number", *options)
+    said = dpaudit("attack", f"{mechanisms.name}:of_a_number", *options)
     assert said.code == 1, said
     found = claim_of(tmp_path / "out")["counterexample"]
     assert (found["x"], found["y"]) == ("0", "1")
