@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.events.noise_score import NoiseScore, make_noise_score
 from auditor.privacy.exact.composition import composed, optimal_composition
 from auditor.privacy.exact.curve_bounds import PessimisticCurve
 from auditor.privacy.exact.privacy_curve import GaussianCurve, LaplaceCurve, PrivacyCurve
@@ -187,6 +188,77 @@ def are_readable(
     rank = np.linalg.matrix_rank(others, tol=_READABLE) if others.size else 0
     count = sum(number in chosen for number in numbers)
     return bool(np.linalg.matrix_rank(matrix, tol=_READABLE) == rank + count)
+
+
+def score_noise(
+    run: Callable[[Bumps], Array], x: Sequence[DrawFacts], z: Sequence[DrawFacts], shift: Array, start: Array
+) -> NoiseScore | None:
+    """Score outputs by what the noise of a run is on either dataset.
+
+    Parameters
+    ----------
+    run : callable
+        Numbers of the output on the first dataset, given what is added to the variates.
+    x, z : sequence of DrawFacts
+        Draws on the first dataset, and on the second one where the values of primitives are forced to be the same.
+    shift : ndarray
+        Numbers of the first output less those of the second.
+    start : ndarray
+        Numbers of the first output.
+
+    Returns
+    -------
+    NoiseScore or None
+        None if the draws differ, are too many or are no numbers, or nothing of them differs.
+
+    Notes
+    -----
+    What noise is not known to be is taken for Laplace noise of the scale that is declared. What moves the output beside
+    what noise is added to counts as a shift of the plain noise that moves it so.
+    """
+    if [(draw.primitive, list(draw.shape)) for draw in x] != [(draw.primitive, list(draw.shape)) for draw in z]:
+        return None
+    columns: list[Array] = []
+    variates: list[tuple[float, float, float, float, bool, bool]] = []
+    for number, (one, two) in enumerate(zip(x, z, strict=True)):
+        if one.values is None or len(columns) + len(one.values) > _MOST_VARIATES:
+            return None
+        for place, value in enumerate(one.values):
+            scale = _scale_of(one, place)
+            step = max(1.0, round(scale)) if one.whole or float(value).is_integer() else _SMALL * scale
+            moved = run({number: {place: step}})
+            if moved.shape != start.shape or not np.isfinite(moved).all():
+                return None
+            columns.append((moved - start) / step)
+            plain = not one.unit and one.family != ""
+            centres = _centre_of(one, place), _centre_of(two, place)
+            variates.append((value, *centres, scale, one.family == "gaussian", plain))
+    if not columns:
+        return None
+    table: list[Array] = [np.array(column, dtype=np.float64) for column in zip(*variates, strict=True)]
+    values, on_x, on_y, scales = table[:4]
+    gaussian, free = (column.astype(bool) for column in table[4:])
+    effects = np.array(columns).T
+    if free.any() and np.isfinite(shift).all():
+        found, *_ = np.linalg.lstsq((effects * scales)[:, free], shift, rcond=1e-9)
+        on_y[free] -= found * scales[free]
+    if not np.any(on_x != on_y):
+        return None
+    return make_noise_score(start, values, effects, on_x, on_y, scales, gaussian.tolist())
+
+
+def _scale_of(draw: DrawFacts, place: int) -> float:
+    """Scale of a variate: its own, that which epsilon and sensitivity declare, or 1."""
+    scale = draw.scales[place] if len(draw.scales) > place else 0.0
+    epsilon, sensitivity = draw.parameters.get("epsilon", 0.0), draw.parameters.get("sensitivity", 0.0)
+    scale = scale or (sensitivity / epsilon if epsilon > 0 and math.isfinite(epsilon) else 0.0)
+    return scale if scale > 0 and math.isfinite(scale) else 1.0
+
+
+def _centre_of(draw: DrawFacts, place: int) -> float:
+    """What the noise of a variate was added to; 0 if nothing is known."""
+    given = draw.given or [0.0]
+    return given[place] if len(given) == len(draw.values or ()) else given[0] if len(given) == 1 else 0.0
 
 
 def solve_shift(effects: NoiseEffects, shift: Array) -> Array | None:

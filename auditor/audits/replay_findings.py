@@ -16,15 +16,17 @@ from auditor.audits.noise_effects import (
     compose_level,
     find_effects,
     find_reached,
+    score_noise,
     solve_shift,
 )
 from auditor.datasets import Pair
 from auditor.errors import TargetError
+from auditor.events.noise_score import NoiseScore
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets.outputs import Raised
 from auditor.targets.randomness.signals import Uncontrolled
 from auditor.targets.replays import Bumps, DrawFacts, LocalRuns, RemoteRuns, ReplayRun
-from auditor.targets.values import kind_of, make_visible, strip_type
+from auditor.targets.values import kind_of, make_visible, numbers_in
 
 #: Parameters that move noise and do not scale it, and those that only say how much of it there is.
 _LOCATIONS = ("loc", "mu", "mean", "low", "a", "left")
@@ -118,7 +120,7 @@ def find_differences(
             "with the same variates it returns another output: it draws from a source that is not replaced"
         )
     # The same values of primitives on the neighbour: what then differs does not follow from what they have released.
-    forced = {k: draw.values for k, draw in enumerate(x.draws) if draw.digest and draw.values is not None}
+    forced = _values_of_primitives(x)
     z = runs.run(pair.y, seed, forced=forced) if forced else y
     leads = _compose_draws(guarantee, x, z, lambda bumps: numbers_in(runs.run(pair.x, seed, bumps).output))
     findings = list(_compare_draws(x.draws, z.draws))
@@ -143,6 +145,37 @@ def find_differences(
     return drop_repeats([*findings, *(judged or (replace(f, lead=True) for f in leads))])
 
 
+def find_score(runs: LocalRuns | RemoteRuns, pair: Pair, seed: int) -> NoiseScore | None:
+    """Score of outputs that two replays give, for events to be made of.
+
+    Parameters
+    ----------
+    runs, pair, seed
+        See `find_differences`.
+
+    Returns
+    -------
+    NoiseScore or None
+        None where the noise does not tell it, see `score_noise`.
+    """
+    try:
+        x = runs.run(pair.x, seed)
+        z = runs.run(pair.y, seed, forced=_values_of_primitives(x))
+        start, other = numbers_in(x.output), numbers_in(z.output)
+        if start.shape != other.shape or not np.isfinite(start).all():
+            return None
+        return score_noise(
+            lambda bumps: numbers_in(runs.run(pair.x, seed, bumps).output), x.draws, z.draws, start - other, start
+        )
+    except (Uncontrolled, TargetError):
+        return None
+
+
+def _values_of_primitives(run: ReplayRun) -> dict[int, Sequence[float]]:
+    """Values of draws that noise is added to something in, by their numbers."""
+    return {k: draw.values for k, draw in enumerate(run.draws) if draw.digest and draw.values is not None}
+
+
 def drop_repeats(findings: Sequence[ReplayFinding]) -> list[ReplayFinding]:
     """Each finding once, in order.
 
@@ -158,41 +191,6 @@ def drop_repeats(findings: Sequence[ReplayFinding]) -> list[ReplayFinding]:
         levelled = finding.kind in (BEYOND, COMPOSITION, SHIFT)
         kept.setdefault((finding.kind, finding.place) if levelled else finding, finding)
     return list(kept.values())
-
-
-def numbers_in(output: Any) -> Array:
-    """All numbers of an output in order, as a vector.
-
-    Texts and truth values are left out.
-
-    Parameters
-    ----------
-    output : object
-        What a target returned for one draw.
-    """
-    found: list[Any] = []
-    _collect_numbers(make_visible(output), found)
-    return np.concatenate(found) if found else np.zeros(0)
-
-
-def _collect_numbers(value: Any, found: list[Any]) -> None:
-    value = strip_type(value)
-    if isinstance(value, bool | str | bytes) or value is None:
-        return
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple) and not all(type(element) in (int, float) for element in value):
-        for element in value:
-            _collect_numbers(element, found)
-        return
-    if not isinstance(value, list | tuple | int | float | np.number | np.ndarray):
-        return
-    try:
-        array = np.asarray(value)
-    except (ValueError, OverflowError):
-        return
-    if array.dtype.kind in "iuf":
-        found.append(array.astype(np.float64).ravel())
 
 
 def _are_equal(a: Any, b: Any) -> bool:

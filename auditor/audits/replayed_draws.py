@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,15 @@ from auditor.audits.certificates import prove
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.finish import fields_of_claim
 from auditor.audits.privacy import audit
-from auditor.audits.replay_findings import ReplayFinding, drop_repeats, find_differences
+from auditor.audits.replay_findings import ReplayFinding, drop_repeats, find_differences, find_score
 from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.errors import SpecificationError
+from auditor.events.features import Feature
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
+from auditor.targets.outputs import Batch
 from auditor.targets.process import ProcessTarget
 from auditor.targets.randomness.signals import Uncontrolled
 from auditor.targets.replays import opened_runs
@@ -82,7 +85,8 @@ def trace(
     -----
     Valid because: findings never decide. A violation is that of `prove`, which is exact, or that of `audit` on draws
     that are made after the findings, and keyed apart from the variates, so that it is false with probability 0.01 at
-    most. A deviation says what was seen, not that the claim is violated.
+    most. Among the events of that audit are those of the score that the findings give (`find_score`), which is fixed
+    before its draws. A deviation says what was seen, not that the claim is violated.
     """
     if not isinstance(guarantee, Guarantee):
         raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {guarantee!r}")
@@ -101,6 +105,8 @@ def trace(
                     break
                 found += find_differences(runs, guarantee, pair, seed + k, name)
             findings, slow = drop_repeats(found), runs.seconds
+            quick = seconds is None or slow * _FEWEST <= seconds
+            score = find_score(runs, pair, seed) if findings and quick else None
     except Uncontrolled as signal:
         return AuditResult(verdict=Verdict.INCONCLUSIVE, message=f"it cannot be replayed: {signal.reason}", **labels)
     # Leads stand behind findings, unless there is nothing else that bets may certify.
@@ -119,11 +125,20 @@ def trace(
     if not findings:
         return AuditResult(verdict=Verdict.CONSISTENT, message=_NOTHING, **labels)
     lead = all(f.lead for f in findings)  # right programs have leads: a noisy maximum shows none of its draws
-    if seconds is not None and slow * _FEWEST > seconds:
+    if seconds is not None and not quick:
         why = f"a draw takes {slow:.2g} s, so that {seconds:g} s are too few to certify it"
         verdict = Verdict.CONSISTENT if lead else Verdict.DEVIATION
         return AuditResult(verdict=verdict, message=f"{said}; {why}", checks=[] if lead else checks, **labels)
-    judged = audit(mechanism, guarantee, pair, draws=draws, seconds=seconds, seed=seed, id=id)
+    judged = audit(
+        mechanism,
+        guarantee,
+        pair,
+        draws=draws,
+        seconds=seconds,
+        seed=seed,
+        id=id,
+        learners=None if score is None else _ready(score),
+    )
     if judged.verdict == Verdict.VIOLATION:
         if not private:
             return replace(judged, message=said, checks=checks, title=labels["title"])
@@ -133,6 +148,11 @@ def trace(
     if lead:
         return AuditResult(verdict=Verdict.CONSISTENT, message=f"{said}; {why}", **labels)
     return AuditResult(verdict=Verdict.DEVIATION, message=f"{said}; {why}", checks=checks, **labels)
+
+
+def _ready(score: Feature) -> Callable[[Batch, Batch], list[Feature]]:
+    """A learner that has nothing to learn."""
+    return lambda _x, _y: [score]
 
 
 #: What is shown of an audit on private data.

@@ -24,6 +24,7 @@ from auditor.events.features import (
 from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable
 from auditor.events.learners import CAUSES
 from auditor.events.log_likelihood_ratio import OwnRatio
+from auditor.events.noise_score import NoiseScore
 from auditor.events.numbers_in_text import Written
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs
 from auditor.events.parametric_features import Clipped, Marked
@@ -142,6 +143,7 @@ PHRASES: Mapping[type, str | Callable[[Any], str]] = {
     Linear: _SCORE,
     Marked: "threshold on the value of the output, with values that repeat",
     Missing: lambda feature: "NaN or infinite values" + _format_place(feature.base),
+    NoiseScore: "learned score of the noise that a replay shows",
     NegativeZero: lambda feature: "floating-point sign bit of zero" + _format_place(feature.base),
     Numeric: _numeric_cause,
     OwnRatio: "the mechanism's own log-likelihood ratio",
@@ -195,7 +197,7 @@ _RANKS: Mapping[type, int] = {
     **dict.fromkeys((LatticeExponent, Lattice, Unreachable), 3),
     Clipped: 4,
     SpreadShifts: 4,
-    **dict.fromkeys((Linear, Additive), 5),
+    **dict.fromkeys((Linear, Additive, NoiseScore), 5),
     **dict.fromkeys((OwnRatio, Score), 6),
     **{kind: rank for kind, (_, rank) in CAUSES.items()},
 }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
 DEEPEST = 4
@@ -131,6 +132,41 @@ def make_visible(value: Any, depth: int = 0) -> Any:
         return _of_pandas(value, depth)
     seen = _attributes(value)
     return Typed(_name(kind), make_visible(seen, depth + 1)) if seen else value
+
+
+def numbers_in(output: Any) -> NDArray[np.float64]:
+    """All numbers of an output in order, as a vector.
+
+    Texts and truth values are left out.
+
+    Parameters
+    ----------
+    output : object
+        What a target returned for one draw.
+    """
+    found: list[Any] = []
+    _collect_numbers(make_visible(output), found)
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def _collect_numbers(value: Any, found: list[Any]) -> None:
+    value = strip_type(value)
+    if isinstance(value, bool | str | bytes) or value is None:
+        return
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple) and not all(type(element) in (int, float) for element in value):
+        for element in value:
+            _collect_numbers(element, found)
+        return
+    if not isinstance(value, list | tuple | int | float | np.number | np.ndarray):
+        return
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError):
+        return
+    if array.dtype.kind in "iuf":
+        found.append(array.astype(np.float64).ravel())
 
 
 def _visible_container(value: Any, depth: int) -> Any:
