@@ -213,14 +213,17 @@ def score_noise(
 
     Notes
     -----
-    What noise is not known to be is taken for Laplace noise of the scale that is declared. What moves the output beside
-    what noise is added to counts as a shift of the plain noise that moves it so.
+    Noise of which no more is known is taken for Laplace noise of the scale that is declared, and draws that are no noise
+    for what they are in this run. What moves the output beside what noise is added to counts as a shift of the plain
+    noise that moves it so.
     """
     if [(draw.primitive, list(draw.shape)) for draw in x] != [(draw.primitive, list(draw.shape)) for draw in z]:
         return None
     columns: list[Array] = []
     variates: list[tuple[float, float, float, float, bool, bool]] = []
     for number, (one, two) in enumerate(zip(x, z, strict=True)):
+        if not (one.unit or one.family):
+            continue
         if one.values is None or len(columns) + len(one.values) > _MOST_VARIATES:
             return None
         for place, value in enumerate(one.values):

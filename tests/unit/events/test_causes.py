@@ -31,6 +31,7 @@ from auditor.events.learners import CAUSES
 from auditor.events.learners.bit_strings import BitsSet
 from auditor.events.learners.joined_fields import JoinedFields, PredictedField
 from auditor.events.log_likelihood_ratio import OwnRatio
+from auditor.events.noise_score import NoiseScore
 from auditor.events.numbers_in_text import Written
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs
 from auditor.events.parametric_features import Clipped, Marked
@@ -114,6 +115,10 @@ PHRASES: list[tuple[Any, str]] = [
     (Written("text"), "threshold on the value of a number that the output writes"),
     (Unreachable(NUMBER, base=Written("<d")), "floating-point bit structure of a number that the output writes"),
     (Score(None, "logistic", False), "learned score"),
+    (
+        NoiseScore((NUMBER,), (NUMBER,), ((1.0,),), (NUMBER,), (0.0,), (1.0,), (True,)),
+        "learned score of the noise that a replay shows",
+    ),
     (OwnRatio(lambda batch, x, y: np.zeros(len(batch)), TEXT, TEXT), "the mechanism's own log-likelihood ratio"),
 ]
 
