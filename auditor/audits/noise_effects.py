@@ -193,7 +193,7 @@ def are_readable(
 def score_noise(
     run: Callable[[Bumps], Array], x: Sequence[DrawFacts], z: Sequence[DrawFacts], shift: Array, start: Array
 ) -> NoiseScore | None:
-    """Score outputs by what the noise of a run is on either dataset.
+    """Score outputs by the noise behind them on either dataset.
 
     Parameters
     ----------

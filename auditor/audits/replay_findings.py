@@ -146,7 +146,7 @@ def find_differences(
 
 
 def find_score(runs: LocalRuns | RemoteRuns, pair: Pair, seed: int) -> NoiseScore | None:
-    """Score of outputs that two replays give, for events to be made of.
+    """Score of outputs, for events, that two replays give.
 
     Parameters
     ----------

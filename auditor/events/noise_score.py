@@ -26,7 +26,7 @@ Row = tuple[float, ...]
 
 @dataclass(frozen=True)
 class NoiseScore:
-    """Log-likelihood ratio of the noise that an output was made with, as replays tell it.
+    """Log-likelihood ratio of an output's noise, as replays tell it.
 
     Parameters
     ----------
