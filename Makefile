@@ -75,7 +75,7 @@ docs: .venv/installed
 # dpaudit itself is installed in place; what it needs comes pinned from constraints.txt.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,test,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[all,test,dev]'
 	touch $@
 
 clean:

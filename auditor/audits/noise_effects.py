@@ -213,9 +213,9 @@ def score_noise(
 
     Notes
     -----
-    Noise of which no more is known is taken for Laplace noise of the scale that is declared. Draws that are no noise stay
-    as they are in this run. What moves the output beside what noise is added to counts as a shift of the plain noise
-    that moves it so.
+    Noise of which no more is known is taken for Laplace noise of the scale that is declared. Draws that are no noise
+    stay as they are in this run. What moves the output beside what noise is added to counts as a shift of the plain
+    noise that moves it so.
     """
     if [(draw.primitive, list(draw.shape)) for draw in x] != [(draw.primitive, list(draw.shape)) for draw in z]:
         return None
