@@ -11,7 +11,8 @@ audit: .venv/installed
 
 # On two cores some 10 minutes, and 13 for the rates of false alarms, power, and the whole catalogue.
 test: .venv/installed
-	$(BIN)/tox run
+	$(BIN)/tox run-parallel --parallel 2 --parallel-no-spinner -e lint,types,package
+	$(BIN)/tox run -e tests
 
 test-statistics: .venv/installed
 	$(BIN)/tox run -e statistics
