@@ -543,9 +543,8 @@ def _replay_call(
     given |= {"method": settings.method} if settings.method != METHODS[0] else {}
     given |= {"ignore": ",".join(settings.ignore)} if settings.ignore else {}
     given |= {"also": True} if also else {}
-    ours = type(guarantee).__module__.startswith("auditor.")
-    stated = f"auditor.{guarantee!r}" if ours else call.name_object(guarantee, "guarantee")
-    return call.write_line("audit", [call.name_object(mechanism, "mechanism"), stated, call.show_pairs(pairs)], given)
+    named = call.name_object(mechanism, "mechanism")
+    return call.write_line("audit", [named, call.name_guarantee(guarantee), call.show_pairs(pairs)], given)
 
 
 def _search_for_pairs(

@@ -162,12 +162,12 @@ def find_score(runs: LocalRuns | RemoteRuns, pair: Pair, seed: int) -> NoiseScor
         x = runs.run(pair.x, seed)
         z = runs.run(pair.y, seed, forced=_values_of_primitives(x))
         start, other = numbers_in(x.output), numbers_in(z.output)
-        if start.shape != other.shape or not np.isfinite(start).all():
+        if start.shape != other.shape or not start.size or not np.isfinite(start).all():
             return None
         return score_noise(
             lambda bumps: numbers_in(runs.run(pair.x, seed, bumps).output), x.draws, z.draws, start - other, start
         )
-    except (Uncontrolled, TargetError):
+    except (Uncontrolled, TargetError, np.linalg.LinAlgError):
         return None
 
 

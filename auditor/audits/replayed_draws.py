@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.audits.certificates import prove
+from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.finish import fields_of_claim
 from auditor.audits.privacy import audit
@@ -141,13 +142,35 @@ def trace(
     )
     if judged.verdict == Verdict.VIOLATION:
         if not private:
-            return replace(judged, message=said, checks=checks, title=labels["title"])
+            again = _replay_call(mechanism, guarantee, pair, {"seed": seed, "draws": draws, "id": id})
+            return with_replay(replace(judged, message=said, checks=checks, title=labels["title"]), again)
         kept = {name: getattr(judged, name) for name in _SHOWN}
         return AuditResult(verdict=judged.verdict, message=said, checks=checks, **labels, **kept)
     why = f"{judged.draws:,} draws did not certify it ({judged.verdict!s}, lower bound {judged.lower_bound or 0:.4g})"
     if lead:
         return AuditResult(verdict=Verdict.CONSISTENT, message=f"{said}; {why}", **labels)
     return AuditResult(verdict=Verdict.DEVIATION, message=f"{said}; {why}", checks=checks, **labels)
+
+
+def with_replay(result: AuditResult, line: str) -> AuditResult:
+    """A result that says how it is made again.
+
+    Parameters
+    ----------
+    result : AuditResult
+        The result.
+    line : str
+        A command, or a line of Python.
+    """
+    seen = result.counterexample
+    return replace(result, replay=line, counterexample=seen and replace(seen, replay=line))
+
+
+def _replay_call(mechanism: Mechanism, guarantee: Guarantee, pair: Pair, given: dict[str, Any]) -> str:
+    """A line of Python that traces again."""
+    call = ReplayCall()
+    named = call.name_object(mechanism, "mechanism")
+    return call.write_line("trace", [named, call.name_guarantee(guarantee), call.show_pairs([pair])], given)
 
 
 def _ready(score: Feature) -> Callable[[Batch, Batch], list[Feature]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,7 @@ def trace(
     Exit codes: 0 nothing found; 1 a violation or a deviation; 2 an error; 3 the target cannot be replayed.
     """
     from auditor.audits.replayed_draws import trace as compare_runs
+    from auditor.audits.replayed_draws import with_replay
     from auditor.audits.summary import explain
     from auditor.datasets import Pair
     from auditor.datasets.files import read_data
@@ -75,7 +77,13 @@ def trace(
             private=not show_data,
             id=name_result("trace", "L2", guarantee, show_target(target)),
         )
+    words = ["dpaudit", "trace", show_target(target), "--claim", claim, "--data", data, "--neighbor", neighbor]
+    words += ["--draws", draws, "--seed", seed, *(["--max-seconds", max_seconds] if max_seconds is not None else [])]
+    words += ["--one-draw"] * one_draw + ["--show-data"] * show_data
+    words += [word for text in arguments for word in ("--arg", text)]
+    result = with_replay(result, shlex.join(map(str, words)))
     if out is not None:
-        save_result(out, result, {"target": target, "source": source_of(target, arguments)})
+        about = {"target": show_target(target), "one_draw": one_draw, "arguments": list(arguments)}
+        save_result(out, result, {**about, "source": source_of(target, arguments)})
     click.echo(explain(result))
     sys.exit(exit_code([result]))

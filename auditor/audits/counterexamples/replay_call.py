@@ -59,6 +59,11 @@ class ReplayCall:
             self.imports.append(f"from {module} import {name.partition('.')[0]}")
         return name if kind is subject else repr(subject)
 
+    def name_guarantee(self, guarantee: Any) -> str:
+        """Write a guarantee as Python; one of the caller's own is named."""
+        ours = type(guarantee).__module__.startswith("auditor.")
+        return f"auditor.{guarantee!r}" if ours else self.name_object(guarantee, "guarantee")
+
     def _describe_only(self, subject: Any, role: str) -> str:
         """A name for what no import reaches: its own where it has one, else its role."""
         name = str(getattr(subject, "__name__", ""))

@@ -295,8 +295,7 @@ def test_noise_of_primitives_is_scored_by_what_it_is_added_to() -> None:
     ids=["the same on both", "another number of draws", "no numbers", "no noise", "another distribution"],
 )
 def test_there_is_no_score_where_noise_does_not_tell_one(function: Program) -> None:
-    score = score_of(function)
-    assert score is None or not np.any(np.isfinite(score(["text"])))
+    assert score_of(function) is None
 
 
 def test_a_loss_that_is_spread_over_many_draws_is_certified_by_its_score() -> None:

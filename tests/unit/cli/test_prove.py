@@ -20,6 +20,10 @@ def noisy(data, n, rng):
 
 def bare(data, rng):
     return sum(data) + 0 * rng.laplace()
+
+def spread(data, rng, scale):
+    first, second, third = sum(data) + rng.laplace(scale=scale, size=3)
+    return [first - second, second - third, first + third]
 """
 
 
@@ -89,6 +93,20 @@ def test_a_replay_names_what_it_found(dpaudit: Command, code: Path, tmp_path: Pa
     fine = dpaudit("trace", f"{code}:noisy", "--claim", "epsilon=1", *files)
     assert fine.code == 0, fine
     assert "no evidence that it holds" in fine.out
+
+
+def test_what_certifies_a_replay_is_drawn_again(
+    dpaudit: Command, code: Path, tmp_path: Path, files: tuple[str, ...]
+) -> None:
+    target = (f"{code}:spread", "--one-draw", "--arg", "scale=1e10")
+    said = dpaudit("trace", *target, "--claim", "epsilon=1", *files, "--show-data", "--out", tmp_path / "out")
+    assert said.code == 1, said
+    assert "  event        log-likelihood ratio of the noise, as replayed, > " in said.out
+    assert f"  replay       dpaudit trace {code}:spread --claim epsilon=1 --data {tmp_path / 'x.json'} " in said.out
+    assert said.out.endswith("--draws 20000 --seed 0 --one-draw --show-data --arg scale=1e10\n")
+    again = dpaudit("replay", tmp_path / "out" / "results.json")
+    assert again.code == 0, again
+    assert "reproduced" in again.out
 
 
 @pytest.mark.parametrize(
