@@ -153,7 +153,7 @@ def trace(
 
 
 def with_replay(result: AuditResult, line: str) -> AuditResult:
-    """A result that says how it is made again.
+    """A result with the line that makes it again.
 
     Parameters
     ----------
