@@ -31,6 +31,7 @@ ANSWER_ZERO = "the answer 0, whatever the data"
 
 #: Method of a certificate.
 ENUMERATION = "enumeration"
+REPLAY = "replay"
 
 
 class Verdict(StrEnum):
@@ -209,8 +210,9 @@ class AuditResult:
         Where a baseline has a finding of this claim and verdict that does not cover this one: what differs, the cause
         or the level. Absent from a record where it is empty.
     method : str
-        "e-process", "clopper-pearson" for the fixed-size method, which has no e-values, or "enumeration" for a
-        certificate, see `auditor.audits.certificates`.
+        "e-process", "clopper-pearson" for the fixed-size method, which has no e-values, "enumeration" for a
+        certificate, see `auditor.audits.certificates`, or "replay" where the same variates were drawn on both datasets,
+        see `auditor.audits.replayed_draws`.
     checks : sequence of mapping
         Checks of what the target states of itself: ``name``, ``passed`` (None if it could not be checked) and
         ``finding``.
@@ -517,6 +519,8 @@ def _remedy(result: Mapping[str, Any]) -> str:
         return f"{SEPARATE}, and audit again, also with another --seed (seed=)"
     if result.get("method") == ENUMERATION:
         return "take a smaller domain (--domain, --rows), discrete noise or more time (--max-seconds), or audit draws"
+    if result.get("method") == REPLAY:
+        return "let it draw all random numbers in the call, from sources that are replaced, or audit draws"
     if result.get("level") == "L0":
         return "state distributions whose exact curve is known more precisely, or audit draws (L1)"
     if result.get("notion") in _REMEDIES:

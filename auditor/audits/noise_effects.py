@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,8 +17,8 @@ from auditor.privacy.exact.privacy_curve import GaussianCurve, LaplaceCurve, Pri
 from auditor.privacy.guarantees import Guarantee, PureDP
 from auditor.targets.replays import Bumps, DrawFacts
 
-#: Scalar variates whose effect on the output is looked at.
-_MOST_VARIATES = 60
+#: Scalar variates whose effect on the output is looked at; and of quick targets, that take no more seconds for these.
+_MOST_VARIATES, _OF_QUICK, _QUICK = 60, 400, 0.2
 #: Relative error up to which the output is taken to be linear in the noise, in doubles and in floats of less precision.
 _LINEAR, _SINGLE = 1e-6, 1e-3
 #: Scales that all variates are moved by together, in turn, to see that their effects add; arbitrary small integers.
@@ -81,8 +82,9 @@ def find_effects(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], star
     if any(not d.family or d.values is None or (d.whole and d.family != "laplace") for d in draws):
         return None
     places, sizes = _list_variates(draws)
-    if len(places) > _MOST_VARIATES:
+    if len(places) > _OF_QUICK:
         return None
+    begun = time.monotonic()
     single = any(draw.single for draw in draws)
     columns: list[Array] = []
     for (number, place), size in zip(places, sizes, strict=True):
@@ -90,6 +92,8 @@ def find_effects(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], star
         if moved.shape != start.shape or not np.isfinite(moved).all():
             return None
         columns.append((moved - start) / size if size else moved - start)
+        if len(columns) == _MOST_VARIATES < len(places) and time.monotonic() - begun > _QUICK:
+            return None
     matrix = np.array(columns).T if columns else np.zeros((start.size, 0))
     linear = _SINGLE if single else _LINEAR
     for pattern in _STEPS if columns else ():

@@ -86,9 +86,25 @@ class ReplayFinding:
         return f"{self.place}: {self.text}" + (f", {self.detail}" if self.detail and not private else "")
 
 
+@dataclass(frozen=True)
+class Differences:
+    """What two runs with the same variates differ in.
+
+    Parameters
+    ----------
+    findings : sequence of ReplayFinding
+        What is held against the claim.
+    unjudged : str
+        Why the outputs, which differ, could not be held against it; empty if they could, or are equal.
+    """
+
+    findings: Sequence[ReplayFinding]
+    unjudged: str = ""
+
+
 def find_differences(
     runs: LocalRuns | RemoteRuns, guarantee: Guarantee, pair: Pair, seed: int, name: str
-) -> list[ReplayFinding]:
+) -> Differences:
     """Find what differs between two runs with the same variates.
 
     Parameters
@@ -127,22 +143,27 @@ def find_differences(
     all_forced = 0 < len(forced) == len(x.draws) and _keys_of(x.draws) == _keys_of(z.draws)
     if all_forced and _tells_more(lambda bumps: runs.run(pair.y, seed, bumps, forced), x, z):
         text = "the output differs although all noisy values are the same"
-        return drop_repeats([*findings, ReplayFinding("data reach the output without noise", text, name), *leads])
+        bare = ReplayFinding("data reach the output without noise", text, name)
+        return Differences(drop_repeats([*findings, bare, *leads]))
+    found = [*findings, *leads]
     if any(draw.fresh for draw in y.draws):  # what differs else may be by chance
-        return drop_repeats([*findings, *leads])
+        return Differences(drop_repeats(found), "not all noise can be repeated")
     kinds = _compare_kinds(runs, pair, seed, (x.output, y.output), name)
     if any(not f.lead for f in kinds):  # else a number of variates may be that of rows, as in sampling
         findings = [replace(f, lead=f.lead and f.kind != NUMBER) for f in findings]
     findings += kinds
+    found = [*findings, *leads]
     if _are_equal(x.output, y.output) or any(f.kind == OTHER_KIND for f in findings):
-        return drop_repeats([*findings, *leads])
+        return Differences(drop_repeats(found))
     numbers = numbers_in(x.output), numbers_in(y.output)
     if numbers[0].shape != numbers[1].shape or not numbers[0].size:
-        return drop_repeats([*findings, *leads])
+        return Differences(drop_repeats(found), "they are no numbers, or not as many")
     judged = _judge_output(runs, guarantee, pair, seed, (x, y), numbers, name)
-    if judged is None:
-        return drop_repeats([*findings, *leads])
-    return drop_repeats([*findings, *(judged or (replace(f, lead=True) for f in leads))])
+    if isinstance(judged, str):
+        # Where the values of all primitives are the same on both, and so is the output, nothing else differs.
+        explained = all_forced and _are_equal(x.output, z.output)
+        return Differences(drop_repeats(found), "" if explained else judged)
+    return Differences(drop_repeats([*findings, *(judged or (replace(f, lead=True) for f in leads))]))
 
 
 def find_score(runs: LocalRuns | RemoteRuns, pair: Pair, seed: int) -> NoiseScore | None:
@@ -305,8 +326,8 @@ def _judge_output(
     both: tuple[ReplayRun, ReplayRun],
     numbers: tuple[Array, Array],
     name: str,
-) -> list[ReplayFinding] | None:
-    """Findings on two outputs of the same variates; None if they are not linear in the noise."""
+) -> list[ReplayFinding] | str:
+    """Findings on two outputs of the same variates, or why there can be none."""
     asked = [
         (lambda bumps, data=data: numbers_in(runs.run(data, seed, bumps).output), run.draws, start)
         for data, run, start in zip((pair.x, pair.y), both, numbers, strict=True)
@@ -314,7 +335,7 @@ def _judge_output(
     on_x = find_effects(*asked[0])
     on_y = None if on_x is None else find_effects(*asked[1])
     if on_x is None or on_y is None:
-        return None
+        return "they are not linear in Laplace, Gaussian or geometric noise, or it has too many variates"
     shift = numbers[0] - numbers[1]
     moved = np.abs(shift) > 1e-9 * np.maximum(1.0, np.abs(shift).max())
     flat = [~np.any(np.abs(effects.matrix) > 1e-12, axis=1) for effects in (on_x, on_y)]
@@ -323,41 +344,40 @@ def _judge_output(
         if (moved & flat[side] & ~flat[other]).any():  # noise on one side only; or it is clamped there
             reached = find_reached(*asked[side])
             if (moved & flat[side] & ~flat[other] & reached).any():
-                return None
+                return "noise reaches a number on one dataset only, or beyond a clamp"
             bare |= moved & flat[side]
     if bare.any():
         which = f"number {int(np.flatnonzero(bare)[0]) + 1} of {shift.size} of the output"
         return [ReplayFinding("data reach the output without noise", which, name)]
-    return list(_judge_shift(guarantee, shift, both[0], on_x, on_y))
+    return _judge_shift(guarantee, shift, both[0], on_x, on_y)
 
 
 def _judge_shift(
     guarantee: Guarantee, shift: Array, x: ReplayRun, on_x: NoiseEffects, on_y: NoiseEffects
-) -> Iterator[ReplayFinding]:
-    """Findings on the shift between two outputs of the same variates, where they are linear in the noise."""
+) -> list[ReplayFinding] | str:
+    """Findings on the shift between two outputs that are linear in the noise, or why there can be none."""
     places = [x.draws[number].place for number in on_x.draws]
     slack = max(on_x.slack, on_y.slack)
     if on_x.matrix.shape != on_y.matrix.shape or not np.allclose(on_x.matrix, on_y.matrix, atol=slack):
-        yield ReplayFinding(
-            "effect of the noise depends on the data", "the noise is scaled or placed differently", places[0]
-        )
-        return
+        text = "the noise is scaled or placed differently"
+        return [ReplayFinding("effect of the noise depends on the data", text, places[0])]
     shifts = solve_shift(on_x, shift)
     if shifts is None:
-        yield ReplayFinding(
-            "the same variate is used twice", "a combination of numbers of the output has no noise", places[0]
-        )
-        return
+        text = "a combination of numbers of the output has no noise"
+        return [ReplayFinding("the same variate is used twice", text, places[0])]
     if np.linalg.matrix_rank(on_x.matrix) < on_x.matrix.shape[1]:
-        return  # several shifts of the noise give this one: the cheapest is an upper bound on the loss only
+        # The cheapest shift is an upper bound on the loss only.
+        return "several shifts of the noise give what they differ in"
     scales = np.maximum(np.array(on_x.scales), 1e-300)
     ratios = np.abs(shifts) / scales
     level = compose_level(guarantee, list(zip(on_x.families, ratios, strict=True)))
-    if level is not None and level > guarantee.level * (1 + _ROUNDING + 10 * (slack if slack > 1e-6 else 0.0)):
+    if level is None:
+        return "what the shifts of its noise lose together is not computed" if ratios.any() else []
+    if level > guarantee.level * (1 + _ROUNDING + 10 * (slack if slack > 1e-6 else 0.0)):
         largest = int(np.argmax(ratios))
-        yield ReplayFinding(
-            SHIFT, f"{ratios[largest]:.4g} times the scale of its noise; {_in_all(guarantee, level)}", places[largest]
-        )
+        text = f"{ratios[largest]:.4g} times the scale of its noise; {_in_all(guarantee, level)}"
+        return [ReplayFinding(SHIFT, text, places[largest])]
+    return []
 
 
 def _in_all(guarantee: Guarantee, level: float) -> str:

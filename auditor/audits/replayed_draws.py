@@ -13,13 +13,13 @@ from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.finish import fields_of_claim
 from auditor.audits.privacy import audit
-from auditor.audits.replay_findings import ReplayFinding, drop_repeats, find_differences, find_score
+from auditor.audits.replay_findings import Differences, drop_repeats, find_differences, find_score
 from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.errors import SpecificationError
 from auditor.events.features import Feature
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import AuditResult, Verdict
+from auditor.results import REPLAY, AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
 from auditor.targets.outputs import Batch
 from auditor.targets.process import ProcessTarget
@@ -100,12 +100,12 @@ def trace(
     try:
         with opened_runs(mechanism) as runs:
             runs.prepare(pair.x)
-            found: list[ReplayFinding] = []
-            for k in range(_MORE):
-                if k >= _REPLAYS and time.monotonic() - begun > _QUICK:
-                    break
-                found += find_differences(runs, guarantee, pair, seed + k, name)
-            findings, slow = drop_repeats(found), runs.seconds
+            found: list[Differences] = []
+            while len(found) < _REPLAYS or (len(found) < _MORE and time.monotonic() - begun < _QUICK):
+                found.append(find_differences(runs, guarantee, pair, seed + len(found), name))
+            findings = drop_repeats([finding for differences in found for finding in differences.findings])
+            unjudged = next(filter(None, (differences.unjudged for differences in found)), "")
+            slow = runs.seconds
             quick = seconds is None or slow * _FEWEST <= seconds
             score = find_score(runs, pair, seed) if findings and quick else None
     except Uncontrolled as signal:
@@ -122,9 +122,10 @@ def trace(
             if walked.verdict == Verdict.HOLDS:
                 checks, said = [], ""  # what differs is within the claim
             message = "; ".join(filter(None, [walked.message, said]))
-            return replace(walked, **{**labels, "event": shown, "message": message, "checks": checks, "alpha": 0.0})
+            own = {"event": shown, "message": message, "checks": checks, "alpha": 0.0}
+            return replace(walked, **{**labels, **own, "method": walked.method, "expected": walked.expected})
     if not findings:
-        return AuditResult(verdict=Verdict.CONSISTENT, message=_NOTHING, **labels)
+        return AuditResult(verdict=Verdict.CONSISTENT, message=_explain_nothing(unjudged), **labels)
     lead = all(f.lead for f in findings)  # right programs have leads: a noisy maximum shows none of its draws
     if seconds is not None and not quick:
         why = f"a draw takes {slow:.2g} s, so that {seconds:g} s are too few to certify it"
@@ -145,7 +146,7 @@ def trace(
             again = _replay_call(mechanism, guarantee, pair, {"seed": seed, "draws": draws, "id": id})
             return with_replay(replace(judged, message=said, checks=checks, title=labels["title"]), again)
         kept = {name: getattr(judged, name) for name in _SHOWN}
-        return AuditResult(verdict=judged.verdict, message=said, checks=checks, **labels, **kept)
+        return AuditResult(verdict=judged.verdict, message=said, checks=checks, **{**labels, **kept})
     why = f"{judged.draws:,} draws did not certify it ({judged.verdict!s}, lower bound {judged.lower_bound or 0:.4g})"
     if lead:
         return AuditResult(verdict=Verdict.CONSISTENT, message=f"{said}; {why}", **labels)
@@ -179,8 +180,15 @@ def _ready(score: Feature) -> Callable[[Batch, Batch], list[Feature]]:
 
 
 #: What is shown of an audit on private data.
-_SHOWN = ("draws", "lower_bound", "ceiling", "log10_e_value", "log10_max_e_value", "wealth")
-_NOTHING = "two runs with the same variates differ by no more than the claim allows; that is no evidence that it holds"
+_SHOWN = ("method", "draws", "lower_bound", "ceiling", "log10_e_value", "log10_max_e_value", "wealth")
+_NO_EVIDENCE = "that is no evidence that it holds"
+
+
+def _explain_nothing(unjudged: str) -> str:
+    """What it means that nothing was found."""
+    if unjudged:
+        return f"outputs with the same variates differ, and are not held against the claim: {unjudged}; {_NO_EVIDENCE}"
+    return f"two runs with the same variates differ by no more than the claim allows; {_NO_EVIDENCE}"
 
 
 def _name_of(mechanism: Mechanism) -> str:
@@ -201,4 +209,5 @@ def _labels(mechanism: Mechanism, guarantee: Guarantee, pair: Pair, private: boo
         "title": "Replay of random draws",
         "pair": pair.name if private else " against ".join(show_pair(pair.x, pair.y)),
         "stop": "budget",
+        "method": REPLAY,
     }

@@ -68,7 +68,7 @@ SHAPES: dict[str, Schema] = {
     "level": {"enum": ["L0", "L1", "L2", "L3", "L4"]},
     "alpha": PROBABILITY,
     "stop": {"enum": ["verdict", "budget"]},
-    "method": {"enum": ["e-process", "clopper-pearson", "enumeration"]},
+    "method": {"enum": ["e-process", "clopper-pearson", "enumeration", "replay"]},
     "sandwich": {"type": "string", "pattern": "^(holds$|failed|loose|$)"},
     "again": _optional_schema(_refer_to("again")),
     "checks": _list(

@@ -251,6 +251,34 @@ def test_levels_compose() -> None:
     assert compose_level(claim, [("", 0.4)]) == pytest.approx(0.4, rel=1e-3)
 
 
+# ---------------------------------------------------------------- what is held against the claim, and what is not
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda data, rng: f"{data.sum() + rng.laplace(scale=10.0):.2f}", "they are no numbers, or not as many"),
+        (lambda data, rng: data.sum() + rng.uniform(), "they are not linear in Laplace, Gaussian or geometric noise"),
+        (lambda data, rng: np.exp((data.sum() + rng.laplace(scale=10.0)) / 9), "they are not linear in Laplace"),
+        (lambda data, rng: data.sum() + rng.laplace(scale=10.0, size=401), "or it has too many variates"),
+        (lambda data, rng: data.sum() + rng.laplace() + rng.laplace(), "several shifts of the noise give"),
+    ],
+    ids=["text", "uniform", "exponential", "many", "sum"],
+)
+def test_outputs_that_cannot_be_judged_are_not_said_to_be_within_the_claim(function: Program, why: str) -> None:
+    found = judge(function)
+    assert found.verdict == "consistent"
+    assert found.message.startswith("outputs with the same variates differ, and are not held against the claim: ")
+    assert why in found.message
+    assert "by no more than the claim allows" not in found.message
+
+
+def test_quick_targets_may_draw_hundreds_of_variates() -> None:
+    found = judge(lambda data, rng: data.sum() + rng.laplace(scale=100.0, size=300))
+    assert found.verdict == "violation"
+    assert "in all ε = 30, claimed 1" in found.message
+
+
 # ------------------------------------------------------------------------------ score of the noise
 
 

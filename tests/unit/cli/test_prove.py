@@ -11,6 +11,7 @@ from tests.commandline import Command
 
 SOURCE = """
 import secrets
+import threading
 
 def response(data, keep=3):
     return int(data[0]) if secrets.randbelow(4) < keep else 1 - int(data[0])
@@ -20,6 +21,12 @@ def noisy(data, n, rng):
 
 def bare(data, rng):
     return sum(data) + 0 * rng.laplace()
+
+def constant(data, rng):
+    return rng.random() < 0.5
+
+def threaded(data, rng):
+    threading.Thread(target=print).start()
 
 def spread(data, rng, scale):
     first, second, third = sum(data) + rng.laplace(scale=scale, size=3)
@@ -93,6 +100,12 @@ def test_a_replay_names_what_it_found(dpaudit: Command, code: Path, tmp_path: Pa
     fine = dpaudit("trace", f"{code}:noisy", "--claim", "epsilon=1", *files)
     assert fine.code == 0, fine
     assert "no evidence that it holds" in fine.out
+    held = dpaudit("trace", f"{code}:constant", "--one-draw", "--claim", "epsilon=1", *files)
+    assert held.code == 0, held
+    assert "holds: claimed ε = 1" in held.out
+    elsewhere = dpaudit("trace", f"{code}:threaded", "--one-draw", "--claim", "epsilon=1", *files)
+    assert elsewhere.code == 3, elsewhere
+    assert "it starts a thread. To do: let it draw all random numbers in the call" in elsewhere.out
 
 
 def test_what_certifies_a_replay_is_drawn_again(
