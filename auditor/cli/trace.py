@@ -83,7 +83,8 @@ def trace(
     words += [word for text in arguments for word in ("--arg", text)]
     result = with_replay(result, shlex.join(map(str, words)))
     if out is not None:
-        about = {"target": show_target(target), "one_draw": one_draw, "arguments": list(arguments)}
+        given = {"arguments": list(arguments)} if arguments else {}
+        about = {"target": show_target(target), "one_draw": one_draw, **given}
         save_result(out, result, {**about, "source": source_of(target, arguments)})
     click.echo(explain(result))
     sys.exit(exit_code([result]))
