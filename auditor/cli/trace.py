@@ -75,7 +75,7 @@ def trace(
             draws=draws,
             seconds=max_seconds,
             private=not show_data,
-            id=name_result("trace", "L2", guarantee, show_target(target)),
+            id=name_result("trace", "L1", guarantee, show_target(target)),
         )
     words = ["dpaudit", "trace", show_target(target), "--claim", claim, "--data", data, "--neighbor", neighbor]
     words += ["--draws", draws, "--seed", seed, *(["--max-seconds", max_seconds] if max_seconds is not None else [])]

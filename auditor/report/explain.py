@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from auditor.privacy.exact import GaussianLaw, curve
 from auditor.report import theorems, words
 from auditor.report.view import ClaimView
-from auditor.results import ENUMERATION, describe_carried, parse_number, say_resolution
+from auditor.results import ENUMERATION, REPLAY, describe_carried, parse_number, say_resolution
 
 #: Delta at which a bound on mu is also shown as an epsilon: the usual one for datasets of some thousand rows.
 DELTA = 1e-5
@@ -82,11 +82,15 @@ def describe_verdict(claim: ClaimView, *, beside: bool = False) -> str:
             if not message and exact is not None:
                 sentence = f"The stated distribution has {claim.symbol} = {words.format_level(exact)}."
             return f"Refuted: {claimed} does not hold. {sentence}"
+        case "deviation" if claim.text("method") == REPLAY:
+            return f"Found by replay, and not certified, so that it may be right: {message}"
         case "deviation":
             found = f"{message or 'see below.'} {_explain_deviation(claim)}"
             return f"Wrong, but by itself no violation of the guarantee: {found}"
         case "error" | "inconclusive":
             return claim.undecided
+    if claim.text("method") == REPLAY:
+        return f"Not refuted by two runs with the same random variates. {sentence}"
     if not claim.draws:
         return f"Not refuted. The stated distribution was computed exactly and is within the claim. {sentence}"
     against = claimed or "the claim"

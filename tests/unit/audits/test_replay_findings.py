@@ -279,6 +279,18 @@ def test_quick_targets_may_draw_hundreds_of_variates() -> None:
     assert "in all ε = 30, claimed 1" in found.message
 
 
+def test_bits_of_floats_certify_no_finding() -> None:
+    # Right, though its scale follows the data; the last bits of what it returns give the datasets away.
+    def smooth(data: Any, rng: Any) -> Any:
+        return data.sum() + rng.laplace(scale=30.0 + data[1] / 1e3)
+
+    assert audit(one_draw(smooth), PureDP(1.0), PAIR, draws=20_000).verdict == "violation"
+    found = judge(smooth, draws=20_000)
+    assert found.verdict == "deviation"
+    assert "scale depends on the data" in found.message
+    assert "20,000 draws did not certify it" in found.message
+
+
 # ------------------------------------------------------------------------------ score of the noise
 
 

@@ -95,7 +95,7 @@ def test_a_replay_names_what_it_found(dpaudit: Command, code: Path, tmp_path: Pa
     for value in ("4711471147", "8158158158", "12869629305"):  # too long to be in a hash by chance
         assert value not in written + said.out + said.err
     (claim,) = json.loads((tmp_path / "out" / "results.json").read_text())["claims"]
-    assert (claim["level"], claim["verdict"], claim["checks"][0]["passed"]) == ("L2", "violation", False)
+    assert (claim["level"], claim["verdict"], claim["checks"][0]["passed"]) == ("L1", "violation", False)
     assert "[4711471147]" in dpaudit(*usual, "--show-data").out
     fine = dpaudit("trace", f"{code}:noisy", "--claim", "epsilon=1", *files)
     assert fine.code == 0, fine
