@@ -12,7 +12,7 @@ from auditor.report.explain import describe_verdict
 from auditor.report.markdown import escape_markdown
 from auditor.report.page import create_environment, read_asset, without_indentation
 from auditor.report.view import ClaimView, RunView
-from auditor.results import choose_id, parse_number
+from auditor.results import ENUMERATION, choose_id, parse_number
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:dpaudit:evidence-sheet:v1"
@@ -106,6 +106,7 @@ def make_statement(
             "draws": claim.draws,
             "seed": run.manifest.get("seed"),
             "pairs": list((claim.raw.get("record") or {}).get("pairs") or filter(None, [claim.text("pair")])),
+            **({"walked": dict(walked)} if (walked := _walked(claim)) else {}),
             "hazards": [vars(hazard) for hazard in list_hazards(run, claim)],
             "not tested": list(_list_gaps(claim)),
             "meaning": find_meaning(claim),
@@ -122,6 +123,18 @@ def _choose_claim(run: RunView, claim_id: str | None) -> ClaimView:
 
 def _target(run: RunView, claim: ClaimView) -> str:
     return str(run.manifest.get("target") or claim.text("mechanism") or claim.entry)
+
+
+def _walked(claim: ClaimView) -> Mapping[str, Any]:
+    """What was walked of a certificate that decides; empty for any other result."""
+    decided = claim.text("method") == ENUMERATION and claim.verdict in ("holds", "violation")
+    record: Mapping[str, Any] = claim.raw.get("record") or {} if decided else {}
+    return record if "datasets" in record else {}
+
+
+def _say_walked(walked: Mapping[str, Any]) -> str:
+    neighbours, datasets = int(walked["neighbours"]), int(walked["datasets"])
+    return f"{words.number_of(neighbours, 'pair')} of {words.number_of(datasets, 'dataset')}"
 
 
 def _has_events(claim: ClaimView) -> bool:
@@ -170,6 +183,13 @@ def _of_events(claim: ClaimView, name: str, how: str, causes: Sequence[str], mea
     left_out = [str(kind) for kind in claim.raw.get("ignore") or ()]
     if any(kind.startswith(causes[0]) for kind in left_out):
         return Hazard(name, PASSED_OVER, f"left out of the audit: {', '.join(left_out)}")
+    if walked := _walked(claim):
+        if claim.verdict == "violation":
+            return Hazard(
+                name, PASSED_OVER, "an outcome that refutes the claim was found by walking the code, of any kind"
+            )
+        how = f"all random decisions of the code were walked on {_say_walked(walked)}"
+        return Hazard(name, TESTED, how, "any difference beyond the claim on these")
     if not _has_events(claim):
         return Hazard(name, PASSED_OVER, "no events on outputs were learned in this audit")
     if cause.startswith(tuple(causes)):
@@ -192,6 +212,8 @@ def _of_arithmetic(run: RunView, claim: ClaimView) -> Hazard:
 
 def _of_independence(claim: ClaimView) -> Hazard:
     tested = claim.raw.get("independence") or {}
+    if _walked(claim):
+        return Hazard("independence", PASSED_OVER, "one call was walked; what calls share was not looked at")
     if not tested.get("draws"):
         return Hazard("independence", PASSED_OVER, "that draws are independent is assumed")
     draws, p = int(tested["draws"]), [float(v) for v in (tested.get("p_values") or {}).values()]
@@ -231,7 +253,10 @@ def _of_sampling(same: Sequence[ClaimView]) -> Hazard:
 def _list_gaps(claim: ClaimView) -> Iterator[str]:
     """What no part of the audit speaks of."""
     yield "neighbouring datasets other than those that were audited"
-    if claim.verdict != "violation":
+    if claim.verdict == "holds":
+        lost = parse_number(_walked(claim).get("lost")) or 0.0
+        yield from [f"events of probability up to {lost:.2g}, which the walk left out"] if lost else []
+    elif claim.verdict != "violation":
         yield "events that are rarer than the resolution speaks of, or spread over many numbers"
     yield "time, memory and other side channels; the secrecy and the seeding of the random generator"
     yield "whether the relation between datasets protects what has to be protected"
@@ -325,6 +350,11 @@ def _facts(statement: Mapping[str, Any]) -> list[tuple[str, str]]:
         if bound is None or not about["draws"]
         else (f"at least {words.format_level(bound)} at confidence {about['confidence']}{reached}")
     )
+    said = f"{len(pairs):,}: {named}" if pairs else "none"
+    if walked := about.get("walked"):
+        low, high = (words.format_level(parse_number(walked[end])) for end in ("low", "high"))
+        certified = f"from {low} to {high} on these datasets"
+        said = f"{_say_walked(walked)}; the worst: {named}"
     versions = [f"dpaudit {about['tool']['version']}", f"Python {about['python']}" if about["python"] else ""]
     versions += [f"{name} {version}" for name, version in about["libraries"].items()]
     hashes = [f"{s['name']}: {kind} {value}" for s in statement["subject"] for kind, value in s["digest"].items()]
@@ -333,7 +363,7 @@ def _facts(statement: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("claim", f"{claim['text']} ({claim['notion']})"),
         ("unit of privacy", claim["unit"] or "not stated (--unit)"),
         ("relation", claim["relation"] or "not stated in the results; see the pairs"),
-        ("pairs", f"{len(pairs):,}: {named}" if pairs else "none"),
+        ("pairs", said),
         ("verdict", about["verdict"]),
         ("certified level", certified or "none"),
         ("draws", f"{about['draws']:,}"),
@@ -346,18 +376,27 @@ def _meaning_lines(statement: Mapping[str, Any]) -> list[str]:
     """What the claim allows an adversary, in sentences."""
     meaning = statement["predicate"]["meaning"]
     if not meaning:
-        return ["This claim has no cap on what an adversary may reach from an event."]
+        return ["What this claim allows an adversary to reach from an event was not computed.", _say_shown(statement)]
     rates = "; ".join(
         f"{words.format_percent(rate)} at a false-positive rate of {words.format_percent(float(at))}"
         for at, rate in meaning["true positive rates"].items()
     )
-    refuted = statement["predicate"]["verdict"] == "violation"
     return [
         "If the claim holds, nobody who sees one output and knows both datasets tells them apart with an advantage "
         f"(true- minus false-positive rate) above {words.format_percent(meaning['advantage'])}.",
         f"The true-positive rate is then at most {rates}.",
-        "The audit shows that the claim does not hold." if refuted else "The audit does not show that the claim holds.",
+        _say_shown(statement),
     ]
+
+
+def _say_shown(statement: Mapping[str, Any]) -> str:
+    """What the audit shows of the claim, in a sentence."""
+    match statement["predicate"]["verdict"]:
+        case "violation":
+            return "The audit shows that the claim does not hold."
+        case "holds":
+            return "The audit shows that the claim holds on the datasets that were walked, and on no others."
+    return "The audit does not show that the claim holds."
 
 
 def render_sheet_markdown(statement: Mapping[str, Any]) -> str:
@@ -401,7 +440,7 @@ def render_sheet_html(statement: Mapping[str, Any]) -> str:
         about=statement["predicate"],
         facts=_facts(statement),
         meaning=_meaning_lines(statement),
-        good=statement["predicate"]["verdict"] == "consistent",
+        good=statement["predicate"]["verdict"] in ("consistent", "holds"),
         replay=words.one_line(statement["predicate"]["replay"]),
     )
     return without_indentation(page)

@@ -69,6 +69,35 @@ def test_values_outside_the_domain_count_as_arithmetic(passed: auditor.AuditResu
     assert hazards_of(results(passed, outside=True))["arithmetic"]["status"] == "tested"
 
 
+def response(data: Any, rng: np.random.Generator) -> int:
+    return int(data[0]) if rng.random() < 0.75 else 1 - int(data[0])
+
+
+def test_a_certificate_states_what_was_walked() -> None:
+    held = results(auditor.prove(auditor.one_draw(response), PureDP(math.log(3)), pairs=PAIR))
+    found = hazards_of(held)
+    assert {name for name, hazard in found.items() if hazard["status"] == "tested"} == {
+        *("values", "bits", "exceptions", "shape")
+    }
+    assert found["values"]["how"] == "all random decisions of the code were walked on 1 pair of 2 datasets"
+    page = render_sheet_markdown(make_statement(held, "results.json", "0" * 64))
+    assert "| pairs | 1 pair of 2 datasets; the worst: \\[0\\] against \\[1\\] |" in page
+    assert "| certified level | from 1.099 to 1.099 on these datasets |" in page
+    assert "holds on the datasets that were walked, and on no others." in page
+    assert "rarer than the resolution" not in page
+    broken = results(auditor.prove(auditor.one_draw(response), PureDP(1.0), pairs=PAIR))
+    assert {hazard["status"] for hazard in hazards_of(broken).values()} == {"not tested"}
+    assert "shows that the claim does not hold." in render_sheet_markdown(make_statement(broken, "a", "0" * 64))
+
+
+def test_a_replay_states_that_it_was_one() -> None:
+    traced = results(auditor.trace(auditor.one_draw(lambda data, rng: data[0] + rng.laplace()), PureDP(1.0), PAIR))
+    page = render_sheet_markdown(make_statement(traced, "results.json", "0" * 64))
+    assert "Not refuted by two runs with the same random variates." in page
+    assert {hazard["status"] for hazard in hazards_of(traced).values()} == {"not tested"}
+    assert "does not show that the claim holds." in page
+
+
 @pytest.mark.parametrize("claim", ["epsilon=1", "epsilon=0.3,delta=0.01", "mu=1", "rho=0.1"])
 def test_what_a_claim_allows_is_its_cap_rounded_up(claim: str) -> None:
     guarantee: Guarantee = parse_claim(claim)
