@@ -13,7 +13,7 @@ from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.finish import fields_of_claim
 from auditor.audits.privacy import audit
-from auditor.audits.replay_findings import Differences, drop_repeats, find_differences, find_score
+from auditor.audits.replay_findings import drop_repeats, find_differences, find_score
 from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.errors import SpecificationError
@@ -103,8 +103,9 @@ def trace(
     try:
         with opened_runs(mechanism) as runs:
             runs.prepare(pair.x)
-            found: list[Differences] = []
-            while len(found) < _REPLAYS or (len(found) < _MORE and time.monotonic() - begun < _QUICK):
+            found = [find_differences(runs, guarantee, pair, seed, name)]
+            first = time.monotonic()  # the sources are replaced now, which is done once
+            while len(found) < _REPLAYS or (len(found) < _MORE and time.monotonic() - first < _QUICK):
                 found.append(find_differences(runs, guarantee, pair, seed + len(found), name))
             findings = drop_repeats([finding for differences in found for finding in differences.findings])
             unjudged = next(filter(None, (differences.unjudged for differences in found)), "")
