@@ -60,10 +60,7 @@ def _read_csv(path: Path) -> Any:
 
 
 def _read_parquet(path: Path) -> Any:
-    try:
-        import pyarrow  # noqa: F401 - pandas reads such files by it, and its own message is of several lines
-    except ImportError:
-        raise SpecificationError("pyarrow is needed for Parquet files: pip install 'dpaudit[data]'") from None
+    require_library("pyarrow", "Parquet files")  # pandas reads them by it, and its own message is of several lines
     import pandas as pd  # takes longer to import than all the rest together
 
     return pd.read_parquet(path)
