@@ -42,8 +42,8 @@ def read_data(path: Path) -> Any:
         raise SpecificationError(f"data file {str(path)!r}: expected {', '.join(readers)}")
     try:
         return readers[kind](path)
-    except MissingLibraryError:
-        raise
+    except MissingLibraryError as error:
+        raise MissingLibraryError(f"data file {str(path)!r}: {error}") from error
     except SpecificationError as error:
         raise SpecificationError(f"data file {str(path)!r}: {error}") from error
     except RecursionError:
