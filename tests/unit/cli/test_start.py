@@ -137,7 +137,7 @@ Path("x.csv").write_text("a\\n0\\n")
 for words, library, extra in (
     ("run claims.py --jobs 2", "joblib is needed for several workers", "run"),
     ("run claims.py --backend dask", "distributed is needed for --backend dask", "dask"),
-    ("check target.py:noisy --data x.csv", "pandas is needed for CSV files", "data"),
+    ("check target.py:noisy --data x.csv", "data file 'x.csv': pandas is needed for CSV files", "data"),
     ("calibrate --quick", "jinja2 is needed for `dpaudit calibrate`", "report"),
 ):
     code, out, err = run(*words.split())
