@@ -109,8 +109,7 @@ class Tape:
     draws: list[RecordedDraw] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._counter, self._key = np.zeros(4, dtype=np.uint64), _key_of(self.seed)
-        self._state = {**_FIRST, "state": {"counter": self._counter, "key": self._key}}
+        self._key = _key_of(self.seed)
         self._inside: np.random.Generator | None = None
         self._nested = 0
         self._altered = bool(self.bumps or self.forced)
@@ -143,8 +142,9 @@ class Tape:
         number = len(draws)
         if number >= MOST_DRAWS:
             self._count()
-        self._counter[2] = number
-        _BITS.state = self._state
+        _KEY[0], _KEY[1] = self._key
+        _COUNTER[2] = number
+        _BITS.state = _STATE
         value = call(_RNG)
         if self._altered:
             value = self._alter(number, value)
@@ -225,14 +225,16 @@ class Tape:
 #: The stream that all draws come from, whose state is set before each; seeding one a call takes longer than drawing.
 _BITS: Any = np.random.Philox(0)
 _RNG = np.random.Generator(_BITS)
-_FIRST: dict[str, Any] = dict(_BITS.state)
+_COUNTER, _KEY = np.zeros(4, dtype=np.uint64), np.zeros(2, dtype=np.uint64)
+_STATE: dict[str, Any] = {**_BITS.state, "state": {"counter": _COUNTER, "key": _KEY}}
 
 
-def _key_of(seed: int) -> Any:
+def _key_of(seed: int) -> tuple[int, int]:
     """Key of a seed's streams: other keys of Philox, and other counters, give other streams."""
     if seed < 1 << 64:
-        return np.array([seed, 0], dtype=np.uint64)
-    return np.random.SeedSequence(seed).generate_state(2, np.uint64) | np.array([0, 1], dtype=np.uint64)
+        return seed, 0
+    first, second = np.random.SeedSequence(seed).generate_state(2, np.uint64).tolist()
+    return first, second | 1
 
 
 def _repeat_noise(before: PrimitiveNoise, value: Any, now: PrimitiveNoise) -> Any:
