@@ -106,7 +106,7 @@ def make_statement(
             "draws": claim.draws,
             "seed": run.manifest.get("seed"),
             "pairs": list((claim.raw.get("record") or {}).get("pairs") or filter(None, [claim.text("pair")])),
-            **({"walked": dict(walked)} if (walked := _walked(claim)) else {}),
+            **({"walked": dict(walked)} if (walked := _find_walk(claim)) else {}),
             "hazards": [vars(hazard) for hazard in list_hazards(run, claim)],
             "not tested": list(_list_gaps(claim)),
             "meaning": find_meaning(claim),
@@ -125,7 +125,7 @@ def _target(run: RunView, claim: ClaimView) -> str:
     return str(run.manifest.get("target") or claim.text("mechanism") or claim.entry)
 
 
-def _walked(claim: ClaimView) -> Mapping[str, Any]:
+def _find_walk(claim: ClaimView) -> Mapping[str, Any]:
     """What was walked of a certificate that decides; empty for any other result."""
     decided = claim.text("method") == ENUMERATION and claim.verdict in ("holds", "violation")
     record: Mapping[str, Any] = claim.raw.get("record") or {} if decided else {}
@@ -183,7 +183,7 @@ def _of_events(claim: ClaimView, name: str, how: str, causes: Sequence[str], mea
     left_out = [str(kind) for kind in claim.raw.get("ignore") or ()]
     if any(kind.startswith(causes[0]) for kind in left_out):
         return Hazard(name, PASSED_OVER, f"left out of the audit: {', '.join(left_out)}")
-    if walked := _walked(claim):
+    if walked := _find_walk(claim):
         if claim.verdict == "violation":
             return Hazard(
                 name, PASSED_OVER, "an outcome that refutes the claim was found by walking the code, of any kind"
@@ -212,7 +212,7 @@ def _of_arithmetic(run: RunView, claim: ClaimView) -> Hazard:
 
 def _of_independence(claim: ClaimView) -> Hazard:
     tested = claim.raw.get("independence") or {}
-    if _walked(claim):
+    if _find_walk(claim):
         return Hazard("independence", PASSED_OVER, "one call was walked; what calls share was not looked at")
     if not tested.get("draws"):
         return Hazard("independence", PASSED_OVER, "that draws are independent is assumed")
@@ -254,7 +254,7 @@ def _list_gaps(claim: ClaimView) -> Iterator[str]:
     """What no part of the audit speaks of."""
     yield "neighbouring datasets other than those that were audited"
     if claim.verdict == "holds":
-        lost = parse_number(_walked(claim).get("lost")) or 0.0
+        lost = parse_number(_find_walk(claim).get("lost")) or 0.0
         yield from [f"events of probability up to {lost:.2g}, which the walk left out"] if lost else []
     elif claim.verdict != "violation":
         yield "events that are rarer than the resolution speaks of, or spread over many numbers"
