@@ -9,7 +9,7 @@ OUT ?= out
 audit: .venv/installed
 	$(BIN)/dpaudit run experiments --level $(LEVEL) --out $(OUT)
 
-# On two cores some 10 minutes, and 13 for the rates of false alarms, power, and the whole catalogue.
+# On two cores some 10 minutes, and 12 for the rates of false alarms, power, and the whole catalogue.
 test: .venv/installed
 	$(BIN)/tox run-parallel --parallel 2 --parallel-no-spinner -e lint,types,package
 	$(BIN)/tox run -e tests
