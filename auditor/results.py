@@ -29,7 +29,7 @@ ABSENT = ("ledger", "places", "new", "ignore", "also")
 ANSWER_ZERO = "the answer 0, whatever the data"
 
 
-#: Method of a certificate.
+#: Methods of a certificate, and of a trace that rests on no draws.
 ENUMERATION = "enumeration"
 REPLAY = "replay"
 

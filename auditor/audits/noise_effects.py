@@ -88,10 +88,10 @@ def find_effects(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], star
     single = any(draw.single for draw in draws)
     columns: list[Array] = []
     for (number, place), size in zip(places, sizes, strict=True):
-        moved = run({number: {place: size}})
-        if moved.shape != start.shape or not np.isfinite(moved).all():
+        effect = _measure_effect(run, start, number, place, size)
+        if effect is None:
             return None
-        columns.append((moved - start) / size if size else moved - start)
+        columns.append(effect)
         if len(columns) == _MOST_VARIATES < len(places) and time.monotonic() - begun > _QUICK:
             return None
     matrix = np.array(columns).T if columns else np.zeros((start.size, 0))
@@ -105,6 +105,14 @@ def find_effects(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], star
     scales = [scale for draw in draws for scale in draw.scales]
     families = [draw.noise for draw in draws for _ in draw.scales]
     return NoiseEffects(matrix, [number for number, _ in places], scales, families, slack)
+
+
+def _measure_effect(run: Callable[[Bumps], Array], start: Array, number: int, place: int, step: float) -> Array | None:
+    """Change of the output by change of one variate; None where it has another shape then, or is not finite."""
+    moved = run({number: {place: step}})
+    if moved.shape != start.shape or not np.isfinite(moved).all():
+        return None
+    return (moved - start) / step if step else moved - start
 
 
 def _list_variates(draws: Sequence[DrawFacts]) -> tuple[list[tuple[int, int]], list[float]]:
@@ -178,10 +186,10 @@ def are_readable(
         for place, value in enumerate(draw.values):
             size = draw.scales[place] if draw.scales else max(1.0, abs(value))
             step = 1.0 if draw.whole else _SMALL * size
-            moved = run({number: {place: step}})
-            if moved.shape != start.shape or not np.isfinite(moved).all() or not step:
+            effect = _measure_effect(run, start, number, place, step)
+            if effect is None or not step:
                 return False
-            columns.append((moved - start) / step)
+            columns.append(effect)
             numbers.append(number)
     if not columns:
         return False
@@ -233,10 +241,10 @@ def score_noise(
         for place, value in enumerate(one.values):
             scale = _scale_of(one, place)
             step = max(1.0, round(scale)) if one.whole or float(value).is_integer() else _SMALL * scale
-            moved = run({number: {place: step}})
-            if moved.shape != start.shape or not np.isfinite(moved).all():
+            effect = _measure_effect(run, start, number, place, step)
+            if effect is None:
                 return None
-            columns.append((moved - start) / step)
+            columns.append(effect)
             plain = not one.unit and one.family != ""
             centres = _centre_of(one, place), _centre_of(two, place)
             variates.append((value, *centres, scale, one.family == "gaussian", plain))

@@ -535,7 +535,6 @@ def _replay_call(
     mechanism: Mechanism, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, key: str, also: bool = False
 ) -> str:
     """A line of Python that makes the audit again, of the pairs that a search has found too."""
-    call = ReplayCall()
     given: dict[str, Any] = {name: getattr(settings, name) for name in ("alpha", "draws", "stop", "seed")}
     given["id"] = key
     given |= {"detect": settings.detect} if settings.detect is not None else {}
@@ -543,8 +542,7 @@ def _replay_call(
     given |= {"method": settings.method} if settings.method != METHODS[0] else {}
     given |= {"ignore": ",".join(settings.ignore)} if settings.ignore else {}
     given |= {"also": True} if also else {}
-    named = call.name_object(mechanism, "mechanism")
-    return call.write_line("audit", [named, call.name_guarantee(guarantee), call.show_pairs(pairs)], given)
+    return ReplayCall().write_audit("audit", mechanism, guarantee, pairs, given)
 
 
 def _search_for_pairs(

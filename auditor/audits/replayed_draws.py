@@ -148,7 +148,8 @@ def trace(
     )
     if judged.verdict == Verdict.VIOLATION:
         if not private:
-            again = _replay_call(mechanism, guarantee, pair, {"seed": seed, "draws": draws, "id": id})
+            given = {"seed": seed, "draws": draws, "id": id}
+            again = ReplayCall().write_audit("trace", mechanism, guarantee, [pair], given)
             return with_replay(replace(judged, message=said, checks=checks, title=labels["title"]), again)
         kept = {name: getattr(judged, name) for name in _SHOWN}
         return AuditResult(verdict=judged.verdict, message=said, checks=checks, **{**labels, **kept})
@@ -170,13 +171,6 @@ def with_replay(result: AuditResult, line: str) -> AuditResult:
     """
     seen = result.counterexample
     return replace(result, replay=line, counterexample=seen and replace(seen, replay=line))
-
-
-def _replay_call(mechanism: Mechanism, guarantee: Guarantee, pair: Pair, given: dict[str, Any]) -> str:
-    """A line of Python that traces again."""
-    call = ReplayCall()
-    named = call.name_object(mechanism, "mechanism")
-    return call.write_line("trace", [named, call.name_guarantee(guarantee), call.show_pairs([pair])], given)
 
 
 def _ready(score: Feature) -> Callable[[Batch, Batch], list[Feature]]:

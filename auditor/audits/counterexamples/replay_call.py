@@ -59,11 +59,6 @@ class ReplayCall:
             self.imports.append(f"from {module} import {name.partition('.')[0]}")
         return name if kind is subject else repr(subject)
 
-    def name_guarantee(self, guarantee: Any) -> str:
-        """Write a guarantee as Python; one of the caller's own is named."""
-        ours = type(guarantee).__module__.startswith("auditor.")
-        return f"auditor.{guarantee!r}" if ours else self.name_object(guarantee, "guarantee")
-
     def _describe_only(self, subject: Any, role: str) -> str:
         """A name for what no import reaches: its own where it has one, else its role."""
         name = str(getattr(subject, "__name__", ""))
@@ -105,6 +100,25 @@ class ReplayCall:
             if line not in self.imports:
                 self.imports.insert(0, line)
         return text
+
+    def write_audit(
+        self, function: str, mechanism: Any, guarantee: Any, pairs: Sequence[Pair], options: Mapping[str, Any]
+    ) -> str:
+        """Write the call of a function that audits a claim on pairs.
+
+        Parameters
+        ----------
+        function : str
+            Its name in `auditor`.
+        mechanism, guarantee, pairs
+            What it was given; a guarantee of the caller's own is named.
+        options : mapping of str to object
+            See `write_line`.
+        """
+        named = self.name_object(mechanism, "mechanism")
+        ours = type(guarantee).__module__.startswith("auditor.")
+        stated = f"auditor.{guarantee!r}" if ours else self.name_object(guarantee, "guarantee")
+        return self.write_line(function, [named, stated, self.show_pairs(pairs)], options)
 
     def write_line(self, function: str, arguments: Sequence[str], options: Mapping[str, Any]) -> str:
         """Write the line.
