@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.evidence.two_sample_bet import Chunk, Wealth
+from auditor.evidence.two_sample_bet import Chunk, StakesInOrder, Wealth
 from auditor.privacy.guarantees import Guarantee
 
 Array = NDArray[np.float64]
@@ -111,11 +111,11 @@ def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alph
     alpha : float
         Probability, at most, that the bound ever exceeds the true level; in (0, 1).
     """
-    threshold = math.log(1 / alpha)
+    threshold, stakes = math.log(1 / alpha), StakesInOrder(chunk.stake for chunk in chunks)
 
     def best_wealth(levels: Array) -> Array:
         wealth = Wealth(guarantee, levels)
-        wealth.bet_all((chunk.stake for chunk in chunks), threshold)
+        wealth.bet_all(stakes, threshold)
         return wealth.best
 
     return find_largest_rejected(best_wealth, grid, alpha)

@@ -302,10 +302,10 @@ def show_pair(x: Any, y: Any) -> tuple[str, str]:
         Neighbouring datasets.
     """
     shown = (show_data(x), show_data(y))
-    rows = (_rows_of(x), _rows_of(y))
-    if rows[0] is None or rows[1] is None or not any(_is_shortened(data) for data in (x, y)):
+    if not any(_is_shortened(data) for data in (x, y)) or not (_is_of_rows(x) and _is_of_rows(y)):
         return shown
-    start, parts = _rows_apart(rows[0], rows[1])
+    start, end = _find_ends(x, y)
+    parts = [_list_rows(data, slice(start, len(data) - end)) for data in (x, y)]
     if not any(parts):
         return shown
     names = [str(name) for name in x.columns] if is_frame(x) and is_frame(y) and list(x) == list(y) else []
@@ -321,27 +321,42 @@ def _is_shortened(data: Any) -> bool:
     return is_frame(data) or len(repr(data.tolist() if isinstance(data, np.ndarray) else data)) > _LINE
 
 
-def _rows_of(data: Any) -> list[Any] | None:
-    """Rows of a dataset of rows, or None."""
+def _is_of_rows(data: Any) -> bool:
+    return is_frame(data) or isinstance(data, list | tuple) or (isinstance(data, np.ndarray) and data.ndim > 0)
+
+
+def _list_rows(data: Any, part: slice) -> list[Any]:
+    """Some of the rows of a dataset."""
     if is_frame(data):
-        return list(data.itertuples(index=False, name=None))
-    if isinstance(data, np.ndarray) and data.ndim:
-        rows: list[Any] = data.tolist()
-        return rows
-    return list(data) if isinstance(data, list | tuple) else None
+        return list(data.iloc[part].itertuples(index=False, name=None))
+    return data[part].tolist() if isinstance(data, np.ndarray) else list(data[part])
 
 
-def _rows_apart(x: list[Any], y: list[Any]) -> tuple[int, tuple[list[Any], list[Any]]]:
-    """Where two lists of rows begin to differ, and what of each is between what begins and what ends them both."""
-
-    def differ(i: int) -> bool:
-        # By their texts: a missing value is not equal to itself, and 1 is equal to 1.0.
-        return repr(x[i]) != repr(y[i])
-
+def _find_ends(x: Any, y: Any) -> tuple[int, int]:
+    """How many rows two datasets have in common at their beginnings, and then at their ends."""
     least = min(len(x), len(y))
-    start = next((i for i in range(least) if differ(i)), least)
-    end = next((i for i in range(least - start) if differ(-1 - i)), least - start)
-    return start, (x[start : len(x) - end], y[start : len(y) - end])
+    start = _count_alike(_compare_rows(x, y, slice(0, least)), least)
+    last = (slice(len(data) - least + start, len(data)) for data in (x, y))
+    return start, _count_alike(_compare_rows(x, y, *last)[::-1], least - start)
+
+
+def _count_alike(alike: NDArray[np.bool_], most: int) -> int:
+    return most if alike.all() else int(np.argmin(alike))
+
+
+def _compare_rows(x: Any, y: Any, part: slice, of_y: slice | None = None) -> NDArray[np.bool_]:
+    """Which rows have one text: a missing value is then equal to itself, and 1 is not equal to 1.0."""
+    parts = (part, part if of_y is None else of_y)
+    if is_frame(x) and is_frame(y) and list(x.dtypes) == list(y.dtypes) and object not in list(x.dtypes):
+        alike = np.ones(parts[0].stop - parts[0].start, dtype=bool)
+        for k in range(x.shape[1]):
+            a, b = (data.iloc[those, k].reset_index(drop=True) for data, those in zip((x, y), parts, strict=True))
+            alike &= (a.eq(b).fillna(False) | (a.isna() & b.isna())).to_numpy(dtype=bool)
+            if a.dtype.kind == "f":
+                alike &= np.signbit(a.to_numpy(dtype=float)) == np.signbit(b.to_numpy(dtype=float))
+        return alike
+    rows = (_list_rows(data, those) for data, those in zip((x, y), parts, strict=True))
+    return np.array([repr(a) == repr(b) for a, b in zip(*rows, strict=True)], dtype=bool)
 
 
 def _say_rows(rows: list[Any], others: list[Any], start: int, names: list[str]) -> str:

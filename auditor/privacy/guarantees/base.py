@@ -19,9 +19,6 @@ from auditor.privacy.guarantees.supporting_lines import LineTable, Tangent, line
 
 Array: TypeAlias = NDArray[np.float64]
 
-#: Bisection steps for the projection on a smooth cap. 30 halvings of an interval of length at most 1 put the point
-#: within 1e-9 of the best one; errors along the cap cost growth to second order only.
-BISECTIONS = 30
 _EPSILON = float(np.finfo(float).eps)
 #: Logits that floats cannot tell from the probabilities 1 and 0.
 _CERTAIN, _IMPOSSIBLE = 40.0, 700.0

@@ -13,9 +13,10 @@ from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees.base import Array, Guarantee, number
 from auditor.privacy.guarantees.supporting_lines import TINY, Tangent
 
-#: Steps for the projection, whose stationarity condition is nearly linear in z = Phi^-1(q0) but for rare events: 18
-#: leave a relative error of the divergence below 1e-6.
-_FALSE_POSITIONS = 18
+#: Steps of Newton's method for the projection, whose stationarity condition is nearly linear in z = Phi^-1(q0) but for
+#: rare events: the divergence is then larger than the least one by 2e-5 of it in 999 of 1,000 cases, which is rounding.
+#: Any point of the cap is valid.
+_NEWTON = 6
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class GaussianDP(Guarantee):
         return capped
 
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """Projection by the Illinois method in z = Phi^-1(q0).
+        """Projection by Newton's method in z = Phi^-1(q0).
 
         The slope is phi(z + mu) / phi(z) = exp(-z mu - mu^2 / 2).
 
@@ -64,21 +65,19 @@ class GaussianDP(Guarantee):
         p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), np.asarray(level, float))
         low = special.ndtri(np.clip(q, TINY, 1 - TINY))
         high = np.maximum(special.ndtri(np.clip(p, TINY, 1 - TINY)) - level, low)
-        at_low, at_high = (
-            _divergence_slope(low + level, p),
-            _divergence_slope(high, q),
-        )  # the other term is 0 at each end
-        for step in range(_FALSE_POSITIONS):
-            z = np.asarray(0.5 * (low + high))  # a number is no array that can be written to
-            if step % 2:  # every other step halves the interval, where false positions crawl
-                rise = at_high - at_low
-                z = np.divide(low * at_high - high * at_low, rise, out=z, where=rise > 0)
-            value = _divergence_slope(z + level, p) + _divergence_slope(z, q)
-            up = value > 0
-            # Illinois: the value at the end that stays is halved, so that both ends move.
-            at_low, at_high = np.where(up, 0.5 * at_low, value), np.where(up, value, 0.5 * at_high)
+        # The other term is 0 at each end.
+        at_low, at_high = _divergence_slope(low + level, p)[0], _divergence_slope(high, q)[0]
+        rise = at_high - at_low
+        z = np.asarray(0.5 * (low + high))  # a number is no array that can be written to
+        z = np.divide(low * at_high - high * at_low, rise, out=z, where=rise > 0)
+        for _ in range(_NEWTON):
+            of_p, bend_p = _divergence_slope(z + level, p)
+            of_q, bend_q = _divergence_slope(z, q)
+            up = of_p + of_q > 0
             low, high = np.where(up, low, z), np.where(up, z, high)
-        z = np.clip(z, low, high)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = z - (of_p + of_q) / (bend_p + bend_q)
+            z = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
         return Tangent(special.ndtr(z + level), special.ndtr(z), np.exp(-z * level - 0.5 * level * level))
 
     def level_of(self, p: Array, q: Array) -> Array:
@@ -95,8 +94,9 @@ class GaussianDP(Guarantee):
         return curve.mu()
 
 
-def _divergence_slope(z: Array, p: Array) -> Array:
-    """d/dz KL(p || Phi(z)) = phi(z) (Phi(z) - p) / (Phi(z) Phi(-z))."""
-    above, below = special.ndtr(z), special.ndtr(-z)
-    slope: Array = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi) * (above - p) / (above * below)
-    return slope
+def _divergence_slope(z: Array, p: Array) -> tuple[Array, Array]:
+    """Derivatives of KL(p || Phi(z)): phi(z) (Phi(z) - p) / (Phi(z) Phi(-z)), and that of this."""
+    above, below, density = special.ndtr(z), special.ndtr(-z), np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+    ratio = density / (above * below)
+    slope = ratio * (above - p)
+    return slope, density * ratio - slope * (z + ratio * (below - above))

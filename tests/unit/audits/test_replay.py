@@ -328,6 +328,9 @@ def test_of_long_datasets_the_rows_that_differ_are_shown() -> None:
         "DataFrame of 2,000 rows, row 3: age = 3, missing = nan",
         "DataFrame of 1,999 rows, without row 3",
     )
+    halves = frame["age"] / 2
+    same, zero = halves.to_frame(), halves.replace(0.0, -0.0).to_frame()
+    assert show_pair(same, zero)[1] == "DataFrame of 2,000 rows, row 0: age = -0.0", "not the same for all mechanisms"
     many, none = show_pair(np.ones(200), np.zeros(200))
     assert many == "200 rows, row 0: 1.0; row 1: 1.0; row 2: 1.0; and 197 more"
     assert none.startswith("200 rows, row 0: 0.0; ")
