@@ -151,9 +151,7 @@ LOG_PRIOR: Array = np.log(np.outer(SLOTS, _MASS / _MASS.sum()))
 _PRIOR: Array = np.exp(LOG_PRIOR)[:, :, None]
 
 
-def log_factors(
-    stakes: Sequence[Stake], guarantee: Guarantee, levels: Array, among: NDArray[np.intp] | None = None
-) -> Array:
+def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> Array:
     """Log factors of the wealth of each slot's experts.
 
     Parameters
@@ -165,13 +163,10 @@ def log_factors(
         The notion of privacy.
     levels : ndarray of shape (n_levels,)
         Levels at which to bet.
-    among : ndarray of int, optional
-        Indices of the levels whose factors are asked for; by default all.
 
     Returns
     -------
     ndarray of shape (n_stakes, n_slots, n_experts, n_levels)
-        Or, with ``among``, as many levels as that has.
 
     Notes
     -----
@@ -187,7 +182,7 @@ def log_factors(
     points, slopes and weights are functions of earlier draws only. For one event this is the bet of design section 3;
     a chain is the same bet on a test with steps, with a slope for each step.
     """
-    return _factors_of(_stack_stakes(stakes), guarantee, levels, among)
+    return _factors_of(_stack_stakes(stakes), guarantee, levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +195,7 @@ class _Slot:
 
 
 @dataclass(frozen=True, eq=False)
-class _Stacked:
+class _StakeArrays:
     """Stakes of one shape as arrays of shape (n_stakes, n_events, 1), and the slot of each kind of bet in `SLOTS`."""
 
     p: Array
@@ -209,7 +204,7 @@ class _Stacked:
     kinds: tuple[int, int, int]
 
 
-def _stack_stakes(stakes: Sequence[Stake]) -> _Stacked:
+def _stack_stakes(stakes: Sequence[Stake]) -> _StakeArrays:
     p, q = (np.array([getattr(stake, name) for stake in stakes])[:, :, None] for name in "pq")
     rows = np.arange(len(stakes))[:, None]
     every = tuple(range(p.shape[1]))
@@ -228,11 +223,13 @@ def _stack_stakes(stakes: Sequence[Stake]) -> _Stacked:
     pair = len(slots) - 1
     if stakes[0].spread:
         slots.append(slot([every] * len(stakes), np.array([stake.spread for stake in stakes])[:, None, None]))
-    return _Stacked(p, q, tuple(slots), (0, pair, len(slots) - 1))
+    return _StakeArrays(p, q, tuple(slots), (0, pair, len(slots) - 1))
 
 
-def _factors_of(stakes: _Stacked, guarantee: Guarantee, levels: Array, among: NDArray[np.intp] | None = None) -> Array:
-    """`log_factors` of stacked stakes."""
+def _factors_of(
+    stakes: _StakeArrays, guarantee: Guarantee, levels: Array, among: NDArray[np.intp] | None = None
+) -> Array:
+    """`log_factors` of stacked stakes, at the levels with the indices ``among`` if there are any."""
     weight, slope, p0, q0 = _weigh_events(stakes.p, stakes.q, guarantee, levels)
     if among is not None:
         weight, slope, p0, q0 = (np.take(value, among, axis=-1) for value in (weight, slope, p0, q0))
@@ -355,7 +352,7 @@ def known_event_gains(p: float, q: float, guarantee: Guarantee) -> Array:
 
 
 class StakesInOrder:
-    """Stakes of chunk after chunk, stacked to be bet on at many levels.
+    """Stakes of chunk after chunk, stacked for many levels.
 
     Parameters
     ----------
@@ -370,7 +367,7 @@ class StakesInOrder:
 
     def __init__(self, stakes: Iterable[Stake | None]) -> None:
         played = [stake for stake in stakes if stake is not None]
-        self.runs: list[list[tuple[list[int], _Stacked]]] = []
+        self.runs: list[list[tuple[list[int], _StakeArrays]]] = []
         for start in range(0, len(played), _AT_ONCE):
             run = played[start : start + _AT_ONCE]
             places: dict[tuple[int, int, bool], list[int]] = {}
