@@ -95,7 +95,7 @@ _LARGE_EPSILON = 3.0
 #: Ten numbers a draw: a part of the usual budget.
 _DRAWS = {"smoke": 40_000, "standard": 400_000}
 #: Those that resolve twice the claimed level.
-_ENOUGH = {"smoke": 200_000, "standard": 400_000}
+_ENOUGH = {"smoke": 250_000, "standard": 400_000}
 
 _J4 = Erratum(
     "J4",
