@@ -300,7 +300,7 @@ def find_spread(p: Array, q: Array, guarantee: Guarantee) -> float:
 def _log_gains(weight: Array, p0: Array, q0: Array, slope: Array, count: Array, scale: Array | float) -> Array:
     """Log factors of every expert, shape (n_stakes, n_experts, n_levels), with given weights and counts of cells."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        # numpy's logarithm takes a tenth of the time of scipy's `xlog1py`.
+        # Where processors have AVX-512, numpy's logarithm takes a tenth of the time of scipy's `xlog1py`.
         gains = count * np.log1p(_bets(weight, p0, q0, slope, scale))
     summed: Array = np.where(count > 0, gains, 0.0).sum(axis=2)
     return summed
