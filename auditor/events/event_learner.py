@@ -93,12 +93,6 @@ _NATS = 2.0
 #: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks
 #: better than it is. Chosen by simulation.
 _EXTRA = 3.0
-#: Nats by which an event's evidence is discounted for each unit of its log-odds, up to `_COMMON` of them, and the part
-#: that it keeps. There are as many rare events to choose among in each octave of probability as there are common ones
-#: in all, so that the luckiest of them looked better than a common event that is better: near the claim, where the
-#: evidence of all is small, the events bet on had 0.6 of the best one's growth. Chosen by simulation on seeds below
-#: 1,000, with Laplace noise of true level 1.05 to 2, sparse vectors, a released maximum, and Gaussian noise.
-_LUCK, _LEFT = 1.0, 0.3
 #: Nats by which an event of a learned feature must beat the best of the simpler ones, which are judged on more draws:
 #: directions and histogram sets are many and noisy, sums of coordinate scores cost more than most to evaluate. All are
 #: chosen by simulation.
@@ -527,7 +521,7 @@ class EventLearner:
 
     def _score(self, x: Array, y: Array, n: Array, p: Array, q: Array, rejected: bool) -> tuple[Array, Array]:
         """Score of events by their counts and estimates, to be maximised, and their growth against the same level."""
-        growth = _discount_rare(divergence_rate(p, q, self.guarantee, self.guarantee.level), p, q, n)
+        growth = divergence_rate(p, q, self.guarantee, self.guarantee.level)
         if not rejected and float((growth * n).max()) >= _NATS:
             return growth, growth
         reach = self._pessimistic_level(x / n, y / n, n, self.nats + _EXTRA)
@@ -591,12 +585,6 @@ def _of_columns(x: Batch, y: Batch, columns: tuple[int, ...]) -> Linear | None:
     a, b = (np.asarray(side)[:, list(columns)] for side in (x, y))
     found = learn_linear(a, b)
     return None if found is None else replace(found, columns=columns, width=np.shape(x)[1])
-
-
-def _discount_rare(growth: Array, p: Array, q: Array, n: Array | float) -> Array:
-    """Growth of events less what luck gives to rare ones, which are many."""
-    odds = np.minimum(np.abs(special.logit(p)), np.abs(special.logit(q)))
-    return np.asarray(np.maximum(growth - _LUCK * np.minimum(odds, _COMMON) / n, _LEFT * growth))
 
 
 def _partner(p: Array, q: Array, growth: Array, best: int) -> int | None:

@@ -94,8 +94,8 @@ _LARGE_EPSILON = 3.0
 
 #: Ten numbers a draw: a part of the usual budget.
 _DRAWS = {"smoke": 40_000, "standard": 400_000}
-#: Those that resolve twice the claimed level, of one pair; and of two with nothing to spare, which share them.
-_ENOUGH, _FOR_TWO = {"smoke": 165_000, "standard": 400_000}, {"smoke": 400_000, "standard": 400_000}
+#: Those that resolve twice the claimed level.
+_ENOUGH = {"smoke": 165_000, "standard": 400_000}
 
 _J4 = Erratum(
     "J4",
@@ -247,7 +247,7 @@ def learner() -> Iterator[Draft]:
     in_chunk = _chunk_pair(4 * _ROWS + 7, "a person in chunk 4, whom no query counts or all do")
     at_border = _chunk_pair(9 * _ROWS, "the first person of the last chunk, whom no query counts or all do")
     yield from reference(
-        answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE, draws=_FOR_TWO, follows=False
+        answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE, draws=_ENOUGH, follows=False
     )
     yield conformity(answers, in_chunk, case="ten_answers", draws=_DRAWS)
     learned, healthy = ConjunctionLearner(FixedAnswers(_EIGHT, _EPSILON, _EIGHT_ROWS, _STEP)), _health_pair()

@@ -120,11 +120,10 @@ def parallel() -> Iterator[Draft]:
     yield from reference(
         blocks, PureDP(blocks.epsilon), pairs, case="first_and_last_of_blocks", relation=REPLACE, follows=False
     )
-    # Each block on its own: its level is that of its count. Two pairs with nothing to spare share the draws.
-    enough = {"smoke": 300_000}
+    # Each block on its own: its level is that of its count.
     for i, level in enumerate(_LEVELS):
         case, ends = f"block_{i}", pairs[2 * i : 2 * i + 2]
-        yield from reference(blocks, PureDP(level), ends, case=case, relation=REPLACE, draws=enough, follows=False)
+        yield from reference(blocks, PureDP(level), ends, case=case, relation=REPLACE, follows=False)
     beyond = visits(0, 40, _ENDS[-1])
     yield exact(blocks, PureDP(0.0), beyond, case="first_row_beyond", relation=REPLACE)
     # The threshold is the first block's count, so that both questions are put to the second block.
