@@ -305,7 +305,7 @@ def show_pair(x: Any, y: Any) -> tuple[str, str]:
     if not any(_is_shortened(data) for data in (x, y)) or not (_is_of_rows(x) and _is_of_rows(y)):
         return shown
     start, end = _find_ends(x, y)
-    parts = [_list_rows(data, slice(start, len(data) - end)) for data in (x, y)]
+    parts = [_list_rows(_take_rows(data, start, len(data) - end)) for data in (x, y)]
     if not any(parts):
         return shown
     names = [str(name) for name in x.columns] if is_frame(x) and is_frame(y) and list(x) == list(y) else []
@@ -325,38 +325,41 @@ def _is_of_rows(data: Any) -> bool:
     return is_frame(data) or isinstance(data, list | tuple) or (isinstance(data, np.ndarray) and data.ndim > 0)
 
 
-def _list_rows(data: Any, part: slice) -> list[Any]:
-    """Some of the rows of a dataset."""
+def _take_rows(data: Any, first: int, end: int) -> Any:
+    return data.iloc[first:end] if is_frame(data) else data[first:end]
+
+
+def _list_rows(data: Any) -> list[Any]:
     if is_frame(data):
-        return list(data.iloc[part].itertuples(index=False, name=None))
-    return data[part].tolist() if isinstance(data, np.ndarray) else list(data[part])
+        return list(data.itertuples(index=False, name=None))
+    return data.tolist() if isinstance(data, np.ndarray) else list(data)
 
 
 def _find_ends(x: Any, y: Any) -> tuple[int, int]:
     """How many rows two datasets have in common at their beginnings, and then at their ends."""
     least = min(len(x), len(y))
-    start = _count_alike(_compare_rows(x, y, slice(0, least)), least)
-    last = (slice(len(data) - least + start, len(data)) for data in (x, y))
-    return start, _count_alike(_compare_rows(x, y, *last)[::-1], least - start)
+    start = _count_alike(_compare_rows(*(_take_rows(data, 0, least) for data in (x, y))))
+    last = (_take_rows(data, len(data) - least + start, len(data)) for data in (x, y))
+    return start, _count_alike(_compare_rows(*last)[::-1])
 
 
-def _count_alike(alike: NDArray[np.bool_], most: int) -> int:
-    return most if alike.all() else int(np.argmin(alike))
+def _count_alike(alike: NDArray[np.bool_]) -> int:
+    """How many are True before the first that is not."""
+    return len(alike) if alike.all() else int(np.argmin(alike))
 
 
-def _compare_rows(x: Any, y: Any, part: slice, of_y: slice | None = None) -> NDArray[np.bool_]:
-    """Which rows have one text: a missing value is then equal to itself, and 1 is not equal to 1.0."""
-    parts = (part, part if of_y is None else of_y)
+def _compare_rows(x: Any, y: Any) -> NDArray[np.bool_]:
+    """Which rows of as many have one text: a missing value is then equal to itself, and 1 is not equal to 1.0."""
     if is_frame(x) and is_frame(y) and list(x.dtypes) == list(y.dtypes) and object not in list(x.dtypes):
-        alike = np.ones(parts[0].stop - parts[0].start, dtype=bool)
+        alike = np.ones(len(x), dtype=bool)
         for k in range(x.shape[1]):
-            a, b = (data.iloc[those, k].reset_index(drop=True) for data, those in zip((x, y), parts, strict=True))
-            alike &= (a.eq(b).fillna(False) | (a.isna() & b.isna())).to_numpy(dtype=bool)
+            a, b = (data.iloc[:, k].reset_index(drop=True) for data in (x, y))
+            same = a.eq(b).fillna(False)
             if a.dtype.kind == "f":
-                alike &= np.signbit(a.to_numpy(dtype=float)) == np.signbit(b.to_numpy(dtype=float))
+                same &= np.signbit(a.to_numpy(dtype=float)) == np.signbit(b.to_numpy(dtype=float))
+            alike &= (same | (a.isna() & b.isna())).to_numpy(dtype=bool)
         return alike
-    rows = (_list_rows(data, those) for data, those in zip((x, y), parts, strict=True))
-    return np.array([repr(a) == repr(b) for a, b in zip(*rows, strict=True)], dtype=bool)
+    return np.array([repr(a) == repr(b) for a, b in zip(_list_rows(x), _list_rows(y), strict=True)], dtype=bool)
 
 
 def _say_rows(rows: list[Any], others: list[Any], start: int, names: list[str]) -> str:

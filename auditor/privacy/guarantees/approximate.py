@@ -11,7 +11,7 @@ import numpy as np
 
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees.base import Array, Guarantee, number, number_in
-from auditor.privacy.guarantees.supporting_lines import Tangent, ratio_slope
+from auditor.privacy.guarantees.supporting_lines import Tangent, find_root, ratio_slope
 
 #: Steps of Newton's method for the projection on a line: the divergence is then larger than the least one by 1e-5 of
 #: it in 999 of 1,000 cases, and by 3e-4 at most, as after 30 halvings of the interval. Any point of the line is valid.
@@ -231,15 +231,12 @@ def _on_line(p: Array, q: Array, e: Array, delta: Array | float) -> Array:
         return root
     low = np.minimum(q, (1.0 - delta) / e)
     high = np.clip(beyond / e, low, (1.0 - delta) / e)
-    q0 = np.minimum(np.maximum(root, low), high)
-    for _ in range(_NEWTON):
+
+    def pull(q0: Array) -> tuple[Array, Array]:
+        """The condition times both variances, a polynomial without poles, and its derivative."""
         p0 = e * q0 + delta
         of_p, of_q, more_p, more_q = p0 * (1.0 - p0), q0 * (1.0 - q0), p0 - p, q0 - q
-        value = e * more_p * of_q + more_q * of_p
-        slope = e * (e * of_q + more_p * (1.0 - 2.0 * q0) + more_q * (1.0 - 2.0 * p0)) + of_p
-        uphill = value > 0
-        low, high = np.where(uphill, low, q0), np.where(uphill, q0, high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = q0 - value / slope
-        q0 = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
-    return q0
+        bend = e * (e * of_q + more_p * (1.0 - 2.0 * q0) + more_q * (1.0 - 2.0 * p0)) + of_p
+        return e * more_p * of_q + more_q * of_p, bend
+
+    return find_root(pull, np.minimum(np.maximum(root, low), high), low, high, _NEWTON)

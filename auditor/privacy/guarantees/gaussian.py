@@ -11,7 +11,7 @@ from scipy import special
 
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees.base import Array, Guarantee, number
-from auditor.privacy.guarantees.supporting_lines import TINY, Tangent
+from auditor.privacy.guarantees.supporting_lines import TINY, Tangent, find_root
 
 #: Steps of Newton's method for the projection, whose stationarity condition is nearly linear in z = Phi^-1(q0) but for
 #: rare events: the divergence is then larger than the least one by 2e-5 of it in 999 of 1,000 cases, which is rounding.
@@ -70,14 +70,13 @@ class GaussianDP(Guarantee):
         rise = at_high - at_low
         z = np.asarray(0.5 * (low + high))  # a number is no array that can be written to
         z = np.divide(low * at_high - high * at_low, rise, out=z, where=rise > 0)
-        for _ in range(_NEWTON):
+
+        def slope(z: Array) -> tuple[Array, Array]:
             of_p, bend_p = _divergence_slope(z + level, p)
             of_q, bend_q = _divergence_slope(z, q)
-            up = of_p + of_q > 0
-            low, high = np.where(up, low, z), np.where(up, z, high)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                step = z - (of_p + of_q) / (bend_p + bend_q)
-            z = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+            return of_p + of_q, bend_p + bend_q
+
+        z = find_root(slope, z, low, high, _NEWTON)
         return Tangent(special.ndtr(z + level), special.ndtr(z), np.exp(-z * level - 0.5 * level * level))
 
     def level_of(self, p: Array, q: Array) -> Array:

@@ -229,6 +229,33 @@ def project(table: LineTable, p: Array, q: Array, row: Indices) -> Tangent:
     return Tangent(np.minimum(p0, 1.0), q0, np.where(on_line, slope, corner))
 
 
+def find_root(
+    slope: Callable[[Array], tuple[Array, Array]], start: Array, low: Array, high: Array, steps: int
+) -> Array:
+    """Root of an increasing function by Newton's method.
+
+    A step that leaves the interval halves it instead.
+
+    Parameters
+    ----------
+    slope : callable
+        The function and its derivative at a point.
+    start, low, high : ndarray
+        First point, and the interval that holds the root.
+    steps : int
+        Number of steps.
+    """
+    x = start
+    for _ in range(steps):
+        value, bend = slope(x)
+        up = value > 0
+        low, high = np.where(up, low, x), np.where(up, x, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = x - value / bend
+        x = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+    return x
+
+
 def spread(p: Array) -> Array:
     """Variance p (1 - p), kept away from 0."""
     return np.maximum(p * (1.0 - p), TINY)

@@ -331,6 +331,8 @@ def test_of_long_datasets_the_rows_that_differ_are_shown() -> None:
     halves = frame["age"] / 2
     same, zero = halves.to_frame(), halves.replace(0.0, -0.0).to_frame()
     assert show_pair(same, zero)[1] == "DataFrame of 2,000 rows, row 0: age = -0.0", "not the same for all mechanisms"
+    signed = frame.assign(missing=-frame["missing"], age=frame["age"].replace(7, -1))
+    assert show_pair(frame, signed)[1] == f"DataFrame of 2,000 rows, row 7: age = -1{told}", "nan has no sign to see"
     many, none = show_pair(np.ones(200), np.zeros(200))
     assert many == "200 rows, row 0: 1.0; row 1: 1.0; row 2: 1.0; and 197 more"
     assert none.startswith("200 rows, row 0: 0.0; ")
