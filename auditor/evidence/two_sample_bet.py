@@ -412,7 +412,7 @@ class Wealth:
         if stake is not None:
             self._play(log_factors([stake], self.guarantee, self.levels)[0])
 
-    def bet_all(self, stakes: Iterable[Stake | None] | StakesInOrder, enough: float = math.inf) -> None:
+    def bet_all(self, stakes: StakesInOrder, enough: float = math.inf) -> None:
         """Bet on chunk after chunk until all levels are decided.
 
         A level whose best wealth has reached ``enough`` is decided, and may be played no further.
@@ -421,13 +421,12 @@ class Wealth:
 
         Parameters
         ----------
-        stakes : iterable of Stake or None, or StakesInOrder
-            Events, estimates and counts of each chunk, in order; None where nothing is bet.
+        stakes : StakesInOrder
+            Events, estimates and counts of each chunk.
         enough : float
             Natural logarithm of a wealth; by default there is none, and every chunk is played.
         """
-        ordered = stakes if isinstance(stakes, StakesInOrder) else StakesInOrder(stakes)
-        for groups in ordered.runs:
+        for groups in stakes.runs:
             left = np.flatnonzero(self.best < enough)
             among = left if len(left) < len(self.levels) else None
             found: dict[int, Array] = {}

@@ -269,5 +269,5 @@ def _solve_interior_point(q: FloatArray, y: FloatArray, low: float, high: float,
 
 def _longest_step(values: FloatArray, moves: FloatArray) -> float:
     """Longest step along which positive values stay so."""
-    down = moves < 0
-    return float((values[down] / -moves[down]).min()) if down.any() else math.inf
+    steepest = float((moves / values).min())
+    return -1.0 / steepest if steepest < 0 else math.inf

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auditor import ZCDP, ApproxDP, GaussianDP, PureDP
 from auditor.evidence.lower_bound import level_grid, lower_bound
-from auditor.evidence.two_sample_bet import EXPERTS, LOG_PRIOR, Chunk, Stake, Wealth, log_factors
+from auditor.evidence.two_sample_bet import EXPERTS, LOG_PRIOR, Chunk, Stake, StakesInOrder, Wealth, log_factors
 from auditor.privacy.guarantees import Guarantee, Tangent
 
 Array = NDArray[np.float64]
@@ -331,14 +331,14 @@ def test_chunks_played_together_are_those_played_one_by_one(guarantee: Guarantee
         path.append(alone.best)
         played += 1
     assert 20 < played < len(stakes)
-    together.bet_all(stakes, enough)
+    together.bet_all(StakesInOrder(stakes), enough)
     for k, best in enumerate(together.best.tolist()):  # a level that is decided may be played no further
         assert best >= enough
         assert best in [bests[k] for bests in path]
     for stake in stakes[played:]:
         alone.bet(stake)
     together = Wealth(guarantee, levels)
-    together.bet_all(stakes)
+    together.bet_all(StakesInOrder(stakes))
     np.testing.assert_array_equal(together.current, alone.current)
     np.testing.assert_array_equal(together.best, alone.best)
 
