@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from auditor.audits.certificates import prove
+from auditor.audits.context import Question
 from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.finish import fields_of_claim
-from auditor.audits.privacy import audit
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
 from auditor.audits.replay_findings import drop_repeats, find_differences, find_score
 from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs
@@ -135,24 +137,13 @@ def trace(
         why = f"a draw takes {slow:.2g} s, so that {seconds:g} s are too few to certify it"
         verdict = Verdict.CONSISTENT if lead else Verdict.DEVIATION
         return AuditResult(verdict=verdict, message=f"{said}; {why}", checks=[] if lead else checks, **labels)
-    judged = audit(
-        mechanism,
-        guarantee,
-        pair,
-        draws=draws,
-        seconds=seconds,
-        seed=seed,
-        id=id,
-        ignore=_BESIDE,
-        learners=None if score is None else _ready(score),
-    )
+    learners = None if score is None else _ready(score)
+    settings = Settings(draws=draws, seconds=seconds, seed=seed, ignore=_BESIDE, learners=learners)
+    given = {"seed": seed, "draws": draws, "id": id}
+    again = "" if private else ReplayCall().write_audit("trace", mechanism, guarantee, [pair], given)
+    judged = run_audit(mechanism, guarantee, [pair], settings, Question(id, replay=again, private=private))
     if judged.verdict == Verdict.VIOLATION:
-        if not private:
-            given = {"seed": seed, "draws": draws, "id": id}
-            again = ReplayCall().write_audit("trace", mechanism, guarantee, [pair], given)
-            return with_replay(replace(judged, message=said, checks=checks, title=labels["title"]), again)
-        kept = {name: getattr(judged, name) for name in _SHOWN}
-        return AuditResult(verdict=judged.verdict, message=said, checks=checks, **{**labels, **kept})
+        return replace(judged, message=said, checks=checks, title=labels["title"])
     why = f"{judged.draws:,} draws did not certify it ({judged.verdict!s}, lower bound {judged.lower_bound or 0:.4g})"
     if lead:
         return AuditResult(verdict=Verdict.CONSISTENT, message=f"{said}; {why}", **labels)
@@ -178,8 +169,6 @@ def _ready(score: Feature) -> Callable[[Batch, Batch], list[Feature]]:
     return lambda _x, _y: [score]
 
 
-#: What is shown of an audit on private data.
-_SHOWN = ("method", "ignore", "draws", "lower_bound", "ceiling", "log10_e_value", "log10_max_e_value", "wealth")
 _NO_EVIDENCE = "that is no evidence that it holds"
 
 
