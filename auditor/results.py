@@ -29,9 +29,10 @@ ABSENT = ("ledger", "places", "new", "ignore", "also")
 ANSWER_ZERO = "the answer 0, whatever the data"
 
 
-#: Methods of a certificate, and of a trace that rests on no draws.
+#: Methods of a certificate, of a trace that rests on no draws, and of an audit that judges half of its draws once.
 ENUMERATION = "enumeration"
 REPLAY = "replay"
+FIXED_SIZE = "clopper-pearson"
 
 
 class Verdict(StrEnum):

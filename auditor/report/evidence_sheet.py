@@ -12,7 +12,7 @@ from auditor.report.explain import describe_verdict
 from auditor.report.markdown import escape_markdown
 from auditor.report.page import create_environment, read_asset, without_indentation
 from auditor.report.view import ClaimView, RunView
-from auditor.results import ENUMERATION, choose_id, parse_number
+from auditor.results import ENUMERATION, FIXED_SIZE, choose_id, parse_number
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:dpaudit:evidence-sheet:v1"
@@ -167,7 +167,7 @@ def list_hazards(run: RunView, claim: ClaimView) -> list[Hazard]:
         _of_events(claim, "values", "events on the values of outputs", ("value", "threshold", "set of", "interval")),
         _of_events(claim, "bits", "events on bits, where outputs are floats", ("floating-point", "lattice"), False),
         _of_arithmetic(run, claim),
-        _of_events(claim, "exceptions", "the class of what a call raises is part of the output", ("exception",)),
+        _of_exceptions(claim),
         _of_events(
             claim, "shape", "events on type, length, keys and missing values", ("type", "length", "key", "NaN", "order")
         ),
@@ -197,6 +197,16 @@ def _of_events(claim: ClaimView, name: str, how: str, causes: Sequence[str], mea
     if claim.verdict == "violation":
         return Hazard(name, PASSED_OVER, f"{how}; the audit ended with another finding first")
     return Hazard(name, TESTED, how, _say_resolution(claim) if measured else "not measured for such events")
+
+
+def _of_exceptions(claim: ClaimView) -> Hazard:
+    if claim.text("method") == FIXED_SIZE and claim.verdict != "error":
+        return Hazard(
+            "exceptions",
+            PASSED_OVER,
+            "no call raised; with the fixed-size method one that raises is an error, no output",
+        )
+    return _of_events(claim, "exceptions", "the class of what a call raises is part of the output", ("exception",))
 
 
 def _of_arithmetic(run: RunView, claim: ClaimView) -> Hazard:

@@ -65,6 +65,24 @@ def test_a_violation_names_its_hazard_and_says_nothing_of_others(refuted: audito
     assert not any(found[name]["resolution"] for name in ("values", "bits", "exceptions", "shape"))
 
 
+def test_the_fixed_size_method_has_no_exceptions_among_its_events() -> None:
+    fixed = auditor.audit(noisy, PureDP(1.0), PAIR, draws=20_000, method="clopper-pearson")
+    assert fixed.verdict == "consistent"
+    found = hazards_of(results(fixed))
+    assert found["values"]["status"] == "tested"
+    assert (found["exceptions"]["status"], found["exceptions"]["resolution"]) == ("not tested", "")
+
+
+def test_a_private_trace_that_draws_certify_states_their_tests() -> None:
+    def loud(data: Any, rng: np.random.Generator) -> float:
+        return float(5 * data[0] + rng.laplace())
+
+    traced = auditor.trace(auditor.one_draw(loud), PureDP(1.0), PAIR, private=True)
+    assert traced.verdict == "violation"
+    found = hazards_of(results(traced))
+    assert (found["values"]["status"], found["independence"]["status"]) == ("found", "tested")
+
+
 def test_values_outside_the_domain_count_as_arithmetic(passed: auditor.AuditResult) -> None:
     assert hazards_of(results(passed, outside=True))["arithmetic"]["status"] == "tested"
 
