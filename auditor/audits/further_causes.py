@@ -10,8 +10,7 @@ from typing import Any
 from auditor.audits.context import Question
 from auditor.audits.defaults import METHODS
 from auditor.audits.privacy_loop import FIRST, Settings
-from auditor.events.cause_kinds import IGNORABLE, find_kind
-from auditor.events.root_causes import kind_of
+from auditor.events.cause_kinds import IGNORABLE, find_kind, kind_of
 from auditor.results import AuditResult, Verdict
 
 #: Draws of a further search, in those of the first, and what it may take where the first took few: a defect that is

@@ -1,4 +1,4 @@
-"""Kinds of causes that an audit can ignore, by the names that options and declarations take.
+"""Kinds of causes, and those that an audit can ignore by the names that options and declarations take.
 
 Nothing is loaded here, so that help texts can list the names.
 """
@@ -13,7 +13,7 @@ from auditor.errors import SpecificationError
 
 #: Kind of all causes that read the numbers of an output. It cannot be ignored: claims are about these above all.
 VALUES = "values"
-#: Kinds that can be ignored, by name, as `auditor.events.root_causes.kind_of` gives them.
+#: Kinds that can be ignored, by name, as `kind_of` gives them.
 IGNORABLE: Mapping[str, str] = {
     "floating-point": "floating-point",
     "lattice": "lattice",
@@ -29,6 +29,10 @@ IGNORABLE: Mapping[str, str] = {
     "element-places": "place of a value in the output",
     "set-bits": "number of bits that are set in the output",
 }
+#: Beginnings of phrases that stand for the kind of all of them, see `kind_of`.
+_KINDS = ("floating-point", "lattice", "NaN or infinite values", "key")
+#: Beginnings of phrases for events on the numbers of an output, whatever they are made of.
+_VALUES = ("value", "threshold", "set of", "interval", "coordinate", "difference", "learned", "the mechanism's own")
 #: Names that are suggested for an unknown one, and how alike they are at least; arbitrary.
 _SUGGESTED, _ALIKE = 3, 0.5
 
@@ -56,10 +60,33 @@ def read_kinds(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in IGNORABLE if name in names)
 
 
+def kind_of(cause: str) -> str:
+    """Kind of a cause.
+
+    All phrases that audits of one defect may give with other draws have the same kind.
+
+    One defect can be seen through many events, and which of them is bet on first is up to the draws: noise of too small
+    a scale is a threshold on a value with one seed and a set of values with the next, in this coordinate or in that,
+    and seems not to vary at all where few draws suffice. All that read the numbers of an output are therefore of one
+    kind, and so are all on the bits of floats and all on noise that is used twice. What else there is, such as the
+    length of an output, is a kind by itself.
+
+    >>> kind_of("set of values of the output") == kind_of("output never varies; threshold on the value of the output")
+    True
+    >>> kind_of("floating-point bit structure of coordinate 3"), kind_of("length of the output")
+    ('floating-point', 'length of the output')
+    """
+    phrase = cause.removeprefix("output never varies; ")
+    if "shared noise" in phrase or "repeated noise" in phrase:
+        return "shared noise"
+    kind = next((start for start in _KINDS if phrase.startswith(start)), phrase)
+    return VALUES if phrase.startswith(_VALUES) else kind
+
+
 def find_kind(kind: str) -> str | None:
     """Name of a kind that can be ignored, else None.
 
-    Kinds are as `auditor.events.root_causes.kind_of` gives them.
+    Kinds are as `kind_of` gives them.
     """
     return next((name for name, known in IGNORABLE.items() if known == kind), None)
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.events.cause_kinds import IGNORABLE
+from auditor.events.cause_kinds import IGNORABLE, kind_of
 from auditor.events.event_learner import FindKept
 from auditor.events.features import Feature, Lattice, Numeric, Shape
 from auditor.events.float_bits import precision_of
 from auditor.events.learners.bit_strings import BitsSet
 from auditor.events.output_types import Flag
-from auditor.events.root_causes import cause_of_feature, kind_of
+from auditor.events.root_causes import cause_of_feature
 from auditor.targets.outputs import Batch, hash_outputs, read_column
 from auditor.targets.values import strip_type
 

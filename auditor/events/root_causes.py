@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from auditor.events.cause_kinds import VALUES
 from auditor.events.classifier import Score
 from auditor.events.elements import Elements
 from auditor.events.event_learner import Chain
@@ -157,35 +156,6 @@ PHRASES: Mapping[type, str | Callable[[Any], str]] = {
     Written: "threshold on the value of a number that the output writes",
     **{kind: phrase for kind, (phrase, _) in CAUSES.items()},
 }
-
-#: Beginnings of phrases that stand for the kind of all of them, see `kind_of`.
-_KINDS = ("floating-point", "lattice", "NaN or infinite values", "key")
-#: Beginnings of phrases for events on the numbers of an output, whatever they are made of.
-_VALUES = ("value", "threshold", "set of", "interval", "coordinate", "difference", "learned", "the mechanism's own")
-
-
-def kind_of(cause: str) -> str:
-    """Kind of a cause.
-
-    All phrases that audits of one defect may give with other draws have the same kind.
-
-    One defect can be seen through many events, and which of them is bet on first is up to the draws: noise of too small
-    a scale is a threshold on a value with one seed and a set of values with the next, in this coordinate or in that,
-    and seems not to vary at all where few draws suffice. All that read the numbers of an output are therefore of one
-    kind, and so are all on the bits of floats and all on noise that is used twice. What else there is, such as the
-    length of an output, is a kind by itself.
-
-    >>> kind_of("set of values of the output") == kind_of("output never varies; threshold on the value of the output")
-    True
-    >>> kind_of("floating-point bit structure of coordinate 3"), kind_of("length of the output")
-    ('floating-point', 'length of the output')
-    """
-    phrase = cause.removeprefix("output never varies; ")
-    if "shared noise" in phrase or "repeated noise" in phrase:
-        return "shared noise"
-    kind = next((start for start in _KINDS if phrase.startswith(start)), phrase)
-    return VALUES if phrase.startswith(_VALUES) else kind
-
 
 #: Ranks of classes: 0 says by itself what is the matter; 1 is one number; 2 a number made of several, or in an order
 #: of its own; 3 the bits of a number; 4 and 5 were learned, with few and with many numbers; of 6 a person sees no more

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.events.cause_kinds import IGNORABLE, VALUES, find_kind, kind_of
 from auditor.report import words
 from auditor.report.explain import describe_verdict
 from auditor.report.markdown import escape_markdown
@@ -164,25 +165,22 @@ def list_hazards(run: RunView, claim: ClaimView) -> list[Hazard]:
     """
     same = [c for c in run.claims if c.entry == claim.entry and c.text("mechanism") == claim.text("mechanism")]
     return [
-        _of_events(claim, "values", "events on the values of outputs", ("value", "threshold", "set of", "interval")),
-        _of_events(claim, "bits", "events on bits, where outputs are floats", ("floating-point", "lattice"), False),
+        _of_events(claim, "values", "events on the values of outputs"),
+        _of_events(claim, "bits", "events on bits, where outputs are floats", measured=False),
         _of_arithmetic(run, claim),
         _of_exceptions(claim),
-        _of_events(
-            claim, "shape", "events on type, length, keys and missing values", ("type", "length", "key", "NaN", "order")
-        ),
+        _of_events(claim, "shape", "events on type, length, keys and missing values"),
         _of_independence(claim),
         _of_composition(same),
         _of_sampling(same),
     ]
 
 
-def _of_events(claim: ClaimView, name: str, how: str, causes: Sequence[str], measured: bool = True) -> Hazard:
+def _of_events(claim: ClaimView, name: str, how: str, measured: bool = True) -> Hazard:
     """A hazard that shows in events on outputs; the resolution was measured with planted events of most kinds."""
-    cause = str((claim.counterexample or {}).get("cause") or "")
-    left_out = [str(kind) for kind in claim.raw.get("ignore") or ()]
-    if any(kind.startswith(causes[0]) for kind in left_out):
-        return Hazard(name, PASSED_OVER, f"left out of the audit: {', '.join(left_out)}")
+    ignored = [kind for kind in claim.raw.get("ignore") or () if _find_hazard(IGNORABLE.get(kind, VALUES)) == name]
+    if ignored and (ignored[0] == _BITS[0] or set(ignored) == set(_KINDS.get(name, ()))):
+        return Hazard(name, PASSED_OVER, f"left out of the audit: {', '.join(ignored)}")
     if walked := _find_walk(claim):
         if claim.verdict == "violation":
             return Hazard(
@@ -192,11 +190,28 @@ def _of_events(claim: ClaimView, name: str, how: str, causes: Sequence[str], mea
         return Hazard(name, TESTED, how, "any difference beyond the claim on these")
     if not _has_events(claim):
         return Hazard(name, PASSED_OVER, "no events on outputs were learned in this audit")
-    if cause.startswith(tuple(causes)):
+    how += f"; left out of the audit: {', '.join(ignored)}" if ignored else ""
+    if claim.verdict != "violation":
+        return Hazard(name, TESTED, how, _say_resolution(claim) if measured else "not measured for such events")
+    cause = str((claim.counterexample or {}).get("cause") or "")
+    if cause and _find_hazard(kind_of(cause)) == name:
         return Hazard(name, FOUND, cause)
-    if claim.verdict == "violation":
-        return Hazard(name, PASSED_OVER, f"{how}; the audit ended with another finding first")
-    return Hazard(name, TESTED, how, _say_resolution(claim) if measured else "not measured for such events")
+    return Hazard(name, PASSED_OVER, f"{how}; the audit ended with another finding first")
+
+
+#: Kinds of causes of each hazard that shows in events, by the names with which they are ignored; all others are values.
+_BITS = ("floating-point", "lattice")
+_KINDS: Mapping[str, Sequence[str]] = {
+    "bits": _BITS,
+    "exceptions": ("exceptions",),
+    "shape": ("types", "length", "keys", "key-order", "missing-values"),
+}
+
+
+def _find_hazard(kind: str) -> str:
+    """The hazard that a kind of causes is of."""
+    known = find_kind(kind)
+    return next((name for name, kinds in _KINDS.items() if known in kinds), VALUES)
 
 
 def _of_exceptions(claim: ClaimView) -> Hazard:
@@ -206,7 +221,7 @@ def _of_exceptions(claim: ClaimView) -> Hazard:
             PASSED_OVER,
             "no call raised; with the fixed-size method one that raises is an error, no output",
         )
-    return _of_events(claim, "exceptions", "the class of what a call raises is part of the output", ("exception",))
+    return _of_events(claim, "exceptions", "the class of what a call raises is part of the output")
 
 
 def _of_arithmetic(run: RunView, claim: ClaimView) -> Hazard:

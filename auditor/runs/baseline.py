@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import SpecificationError
+from auditor.events.cause_kinds import kind_of
 from auditor.results import FLAGGED, AuditResult, Verdict
 
 SCHEMA = "dpaudit-baseline/2"
@@ -80,8 +81,6 @@ class Finding:
 
         The result has its id and verdict.
         """
-        from auditor.events.root_causes import kind_of  # loads all of the learners
-
         said = []
         cause, level = cause_of_result(result), level_of_result(result)
         if self.causes is not None and kind_of(cause) not in map(kind_of, self.causes):

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from auditor import GaussianDP, Pair, PureDP, Verdict, audit
-from auditor.events.cause_kinds import VALUES
-from auditor.events.root_causes import kind_of
+from auditor.events.cause_kinds import VALUES, kind_of
 from auditor.privacy.guarantees import Guarantee
 
 #: Probability of a false alarm in each audit, and draws.

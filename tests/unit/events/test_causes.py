@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from auditor.events import root_causes
-from auditor.events.cause_kinds import IGNORABLE, VALUES
+from auditor.events.cause_kinds import IGNORABLE, VALUES, kind_of
 from auditor.events.classifier import Score
 from auditor.events.codec import list_event_classes
 from auditor.events.discrete_fields import DiscreteField, OutputPlace
@@ -35,7 +35,7 @@ from auditor.events.noise_score import NoiseScore
 from auditor.events.numbers_in_text import Written
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs
 from auditor.events.parametric_features import Clipped, Marked
-from auditor.events.root_causes import cause_of, kind_of, rank_simplicity
+from auditor.events.root_causes import cause_of, rank_simplicity
 from auditor.events.shared_noise import Cancelled, Equal, Repeats
 from auditor.events.spread_shifts import SpreadShifts
 from auditor.events.structure import Item, PartAt

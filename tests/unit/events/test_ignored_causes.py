@@ -12,13 +12,13 @@ import pytest
 
 from auditor import Pair, PureDP, SpecificationError, Verdict, audit
 from auditor.events import ignored_causes
-from auditor.events.cause_kinds import IGNORABLE, find_kind, read_kinds
+from auditor.events.cause_kinds import IGNORABLE, find_kind, kind_of, read_kinds
 from auditor.events.event_learner import EventLearner
 from auditor.events.features import Feature, Lattice, Numeric, Shape
 from auditor.events.ignored_causes import IgnoredCauses, find_kept_without
 from auditor.events.learners.bit_strings import BitsSet
 from auditor.events.output_types import Flag, KindIs
-from auditor.events.root_causes import cause_of, kind_of
+from auditor.events.root_causes import cause_of
 from auditor.targets.outputs import Batch
 
 FLOATS = IgnoredCauses(("floating-point",))

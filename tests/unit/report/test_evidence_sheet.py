@@ -13,6 +13,7 @@ import pytest
 
 import auditor
 from auditor.errors import SpecificationError
+from auditor.events.cause_kinds import IGNORABLE
 from auditor.privacy.guarantees import GaussianDP, Guarantee, PureDP, parse_claim
 from auditor.report.evidence_sheet import find_meaning, make_statement, render_sheet_html, render_sheet_markdown
 from auditor.report.view import ClaimView
@@ -81,6 +82,40 @@ def test_a_private_trace_that_draws_certify_states_their_tests() -> None:
     assert traced.verdict == "violation"
     found = hazards_of(results(traced))
     assert (found["values"]["status"], found["independence"]["status"]) == ("found", "tested")
+
+
+def test_what_is_ignored_is_said_where_it_would_have_shown(passed: auditor.AuditResult) -> None:
+    found = hazards_of(results(replace(passed, ignore=("lattice", "missing-values", "keys", "shared-noise"))))
+    assert found["values"]["how"].endswith("left out of the audit: shared-noise")
+    assert found["bits"]["how"].endswith("left out of the audit: lattice")
+    assert found["shape"]["how"].endswith("left out of the audit: missing-values, keys")
+    assert "left out" not in found["exceptions"]["how"]
+    found = hazards_of(results(replace(passed, ignore=tuple(IGNORABLE))))
+    assert {name for name in HAZARDS if found[name]["how"].startswith("left out of the audit")} == {
+        *("bits", "exceptions", "shape")
+    }
+    assert found["values"]["status"] == "tested"
+
+
+@pytest.mark.parametrize(
+    ("cause", "hazard"),
+    [
+        ("coordinate 3: threshold on its value", "values"),
+        ("output never varies; threshold on the value of the output", "values"),
+        ("learned score", "values"),
+        ("equal coordinates 1 and 2: repeated noise", "values"),
+        ("floating-point bit structure of coordinate 3", "bits"),
+        ("lattice: values of which outputs are multiples", "bits"),
+        ("exception", "exceptions"),
+        ("key that is present or not", "shape"),
+        ("NaN or infinite values at a place of the output", "shape"),
+        ("order of the output's keys", "shape"),
+    ],
+)
+def test_every_cause_is_of_one_hazard(refuted: auditor.AuditResult, cause: str, hazard: str) -> None:
+    assert refuted.counterexample is not None
+    seen = replace(refuted, counterexample=replace(refuted.counterexample, cause=cause))
+    assert [name for name, found in hazards_of(results(seen)).items() if found["status"] == "found"] == [hazard]
 
 
 def test_values_outside_the_domain_count_as_arithmetic(passed: auditor.AuditResult) -> None:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from auditor import report
 from auditor.errors import SpecificationError
-from auditor.events.root_causes import PHRASES, kind_of
+from auditor.events.cause_kinds import kind_of
+from auditor.events.root_causes import PHRASES
 from auditor.results import AuditResult, Counterexample, Verdict, result_from
 from auditor.runs.baseline import (
     FINDINGS,
