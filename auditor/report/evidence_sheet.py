@@ -193,9 +193,15 @@ def _of_events(claim: ClaimView, name: str, how: str, measured: bool = True) -> 
     how += f"; left out of the audit: {', '.join(ignored)}" if ignored else ""
     if claim.verdict != "violation":
         return Hazard(name, TESTED, how, _say_resolution(claim) if measured else "not measured for such events")
-    cause = str((claim.counterexample or {}).get("cause") or "")
-    if cause and _find_hazard(kind_of(cause)) == name:
-        return Hazard(name, FOUND, cause)
+    further: Sequence[Mapping[str, Any]] = claim.raw.get("also") or ()
+    causes = [(str((claim.counterexample or {}).get("cause") or ""), "")]
+    causes += [(str(search.get("cause") or ""), f", by {search['draws']:,} further draws") for search in further]
+    for cause, by in causes:
+        if cause and _find_hazard(kind_of(cause)) == name:
+            return Hazard(name, FOUND, cause + by)
+    if further and further[-1]["verdict"] in ("consistent", "inconclusive"):
+        how += f", by {further[-1]['draws']:,} further draws without {', '.join(further[-1]['ignore'])}"
+        return Hazard(name, TESTED, how, "not measured for further searches")
     return Hazard(name, PASSED_OVER, f"{how}; the audit ended with another finding first")
 
 

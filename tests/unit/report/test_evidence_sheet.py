@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,20 @@ def test_what_is_ignored_is_said_where_it_would_have_shown(passed: auditor.Audit
         *("bits", "exceptions", "shape")
     }
     assert found["values"]["status"] == "tested"
+
+
+def test_what_a_further_search_found_or_passed_is_stated() -> None:
+    def bits(data: Any, n: int, rng: np.random.Generator, scale: float) -> Any:
+        return data[0] + rng.laplace(scale=scale, size=n)
+
+    for scale, values in ((0.5, "found"), (2.0, "tested")):
+        audited = auditor.audit(partial(bits, scale=scale), PureDP(1.0), PAIR, draws=40_000, also=True, seed=1)
+        assert audited.counterexample is not None
+        assert audited.counterexample.cause.startswith("floating-point")
+        found = hazards_of(results(audited))
+        assert (found["bits"]["status"], found["values"]["status"]) == ("found", values)
+        assert f"{audited.also[-1]['draws']:,} further draws" in found["values"]["how"]
+        assert found["shape"]["status"] == ("not tested" if values == "found" else "tested")
 
 
 @pytest.mark.parametrize(
