@@ -33,6 +33,8 @@ ANSWER_ZERO = "the answer 0, whatever the data"
 ENUMERATION = "enumeration"
 REPLAY = "replay"
 FIXED_SIZE = "clopper-pearson"
+#: Stands for the other dataset in an adversary's game. The count there is the mean that the claim allows, rounded up.
+ALLOWED = "what the claim allows"
 
 
 class Verdict(StrEnum):
@@ -63,13 +65,13 @@ class Counterexample:
     x : str
         The dataset on which the event is more probable than the claim allows, shortened; redacted where it is private.
     y : str
-        The other dataset, likewise.
+        The other dataset, likewise; "what the claim allows" in an adversary's game.
     event : str
         The event, in words.
     x_count : int
         Draws in the event on ``x``.
     y_count : int
-        Draws in the event on ``y``.
+        Draws in the event on ``y``; in an adversary's game the mean that is allowed, rounded up.
     n : int
         Draws on each dataset.
     e_value_log10 : float or None
@@ -102,6 +104,20 @@ class Counterexample:
     shrunk: str = ""
     code: str = ""
     again: Mapping[str, Any] | None = None
+
+
+def say_counts(found: Mapping[str, Any]) -> tuple[str, str]:
+    """Say how often a counterexample's event occurred.
+
+    On x, and on x', or what is allowed there.
+
+    Parameters
+    ----------
+    found : mapping
+        A `Counterexample`, as its record has it.
+    """
+    x, y = (f"{int(found[name]):,} of {int(found['n']):,}" for name in ("x_count", "y_count"))
+    return (x, f"at most {y} on average") if found["y"] == ALLOWED else (f"{x} draws", f"{y} draws")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from auditor.results import (
     describe_carried,
     format_certainty,
     say_also,
+    say_counts,
     wealth_fields,
 )
 from auditor.targets.transcripts import Dialogue
@@ -275,6 +276,7 @@ def explain(result: AuditResult) -> str:
         note = f"\n  ledger       {summed}" if summed else ""
         note += f"\n  note         {result.message}" if result.message and not result.undecided else ""
         return f"{result}{note}"
+    on_x, on_y = say_counts(vars(found))
     lines = [
         f"{result.mechanism} violates its claim {result.claimed} ({result.notion})",
         *([f"  cause        {found.cause}"] if found.cause else []),
@@ -284,8 +286,8 @@ def explain(result: AuditResult) -> str:
         f"    x          {found.x}",
         f"    x'         {found.y}",
         f"  event        {found.event}",
-        f"    on x       {found.x_count:,} of {found.n:,} draws",
-        f"    on x'      {found.y_count:,} of {found.n:,} draws",
+        f"    on x       {on_x}",
+        f"    on x'      {on_y}",
         *([f"  shrunk       {found.shrunk}"] if found.shrunk else []),
         f"  {_evidence(result, found)}",
         f"  lower bound  {found.lower_bound:.4g} at confidence {format_certainty(result.alpha)}",

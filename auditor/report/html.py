@@ -22,6 +22,7 @@ from auditor.report.groups import DocumentView, group_claims
 from auditor.report.page import create_environment, pack_text, read_asset, without_indentation
 from auditor.report.partition_plots import plot_cells
 from auditor.report.view import ClaimView, RunView
+from auditor.results import say_counts
 
 if TYPE_CHECKING:
     import jinja2
@@ -153,6 +154,7 @@ def _template(name: str) -> jinja2.Template:
         curve=plot_growth,
         explain=explain_verdict,
         summarize_finding=summarize_finding,
+        say_counts=say_counts,
         legend=draw_legend,
         phases=phases,
         theorem_heads=theorems.HEADS,

@@ -10,7 +10,7 @@ from auditor.report import words
 from auditor.report.explain import describe_counterexample, describe_verdict
 from auditor.report.markdown import escape_markdown, format_code
 from auditor.report.view import ClaimView, RunView
-from auditor.results import FLAGGED, NOT_SHOWN, choose_id
+from auditor.results import ALLOWED, FLAGGED, NOT_SHOWN, choose_id
 
 #: A place in a file, as replays name it.
 _PLACE = re.compile(r"[^\s:]+\.py:\d+")
@@ -105,6 +105,11 @@ def _section(title: str, sentences: Iterator[str]) -> list[str]:
     return [f"## {title}", "", *[f"- {sentence}" for sentence in sentences if sentence], ""]
 
 
+def _is_game(claim: ClaimView) -> bool:
+    """Whether an adversary made up the data, so that there is no pair."""
+    return (claim.counterexample or {}).get("y") == ALLOWED
+
+
 def _expect(run: RunView, claim: ClaimView) -> Iterator[str]:
     relation = str(run.manifest.get("relation") or "")
     yield f"Claim: {escape_markdown(claim.text('claimed') or claim.text('title'))}" + (
@@ -114,6 +119,11 @@ def _expect(run: RunView, claim: ClaimView) -> Iterator[str]:
         yield f"Stated in {escape_markdown(claim.source)}."
     if claim.conformity:
         yield "Outputs were to have the distribution that is stated."
+    elif _is_game(claim):
+        yield (
+            "An adversary makes up the data, a secret among them, and guesses the secret from the output. He may be "
+            "right no more often than the claim allows."
+        )
     else:
         yield (
             "On two neighbouring datasets x and x′, every event has to be about equally likely: its probability on x "
@@ -126,7 +136,9 @@ def _see(claim: ClaimView) -> Iterator[str]:
     if found is None:
         yield escape_markdown(describe_verdict(claim))
         return
-    if found.get("x") and found["x"] != NOT_SHOWN:
+    if _is_game(claim):
+        yield f"The data are {escape_markdown(found['x'])} ({escape_markdown(found['pair'])})."
+    elif found.get("x") and found["x"] != NOT_SHOWN:
         x, y = (format_code(str(found[key])) for key in ("x", "y"))
         yield f"x is {x}, x′ is {y} ({escape_markdown(found['pair'])})."
     else:
@@ -137,8 +149,8 @@ def _see(claim: ClaimView) -> Iterator[str]:
     bound = claim.number("lower_bound")
     if bound is not None and not claim.conformity:
         yield (
-            f"So {claim.symbol} is at least {words.format_level(bound)} on this pair. A right mechanism would be "
-            f"accused with probability {words.format_scalar(claim.raw.get('alpha'))} at most."
+            f"So {claim.symbol} is at least {words.format_level(bound)}{'' if _is_game(claim) else ' on this pair'}. A "
+            f"right mechanism would be accused with probability {words.format_scalar(claim.raw.get('alpha'))} at most."
         )
     yield from map(escape_markdown, claim.also)
 
@@ -152,13 +164,13 @@ def _locate(claim: ClaimView, target: str) -> Iterator[str]:
     if place:
         shown = f"{place['file']}:{place['line']}"
         yield f"The mechanism is in {format_code(shown)}."
-    if not named:
+    if not named and not _is_game(claim):
         command = format_code(f"dpaudit trace '{target}'")
         yield f"No line is known. For a Python function {command}, with the two datasets in files, may name it."
 
 
 def _replay(claim: ClaimView, file: str) -> Iterator[str]:
-    if claim.counterexample is not None:
+    if claim.counterexample is not None and claim.counterexample.get("again"):
         private = " --data X --neighbor Y" if claim.counterexample.get("x") == NOT_SHOWN else ""
         yield f"$ dpaudit replay {file} '{claim.id}'{private}"
     if claim.replay.startswith("dpaudit "):

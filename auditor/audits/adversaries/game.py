@@ -21,7 +21,7 @@ from auditor.errors import SpecificationError
 from auditor.evidence.lower_bound import level_grid
 from auditor.evidence.mean import MeanWealth, detectable_mean
 from auditor.privacy.guarantees import ApproxDP, Guarantee
-from auditor.results import AuditResult, Counterexample, Verdict, wealth_fields
+from auditor.results import ALLOWED, AuditResult, Counterexample, Verdict, wealth_fields
 from auditor.targets import Mechanism
 from auditor.targets.sampler import GuardedCall, Place, Sampler
 
@@ -355,7 +355,7 @@ def _conclude(
         seen = Counterexample(
             pair=str(adversary),
             x=f"tables that the adversary makes up, {game.unit} of their columns",
-            y="what the claim allows",
+            y=ALLOWED,
             event="right guesses of secret bits" if adversary.bits else "games won",
             x_count=round(mean * n * (adversary.bits or 1)),
             y_count=math.ceil(allowed * n * (adversary.bits or 1)),

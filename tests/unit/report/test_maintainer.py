@@ -118,3 +118,34 @@ def test_private_datasets_stay_private(tmp_path: Path, attacked: Command) -> Non
     page = attacked("report", "out/results.json", "--maintainer", "leaky").out
     assert "The datasets are private" in page
     assert "71717" not in page
+
+
+ZERO = """
+import numpy as np
+
+
+def column_sums(data, n, rng):
+    return np.repeat(np.asarray(data).sum(axis=0)[None, :].astype(float), n, axis=0)
+"""
+
+
+def test_a_game_has_no_other_dataset(tmp_path: Path, attacked: Command) -> None:
+    (tmp_path / "sums.py").write_text(ZERO)
+    said = attacked(
+        *("attack", "sums.py:column_sums", "--claim", "epsilon=0.5", "--adversary", "packing", "--out", "out")
+    )
+    assert said.code == 1, said
+    won = re.search(r"^    on x       (\d+ of \d+)$", said.out, re.MULTILINE)
+    allowed = re.search(r"^    on x'      (at most \d+ of \d+ on average)$", said.out, re.MULTILINE)
+    assert won
+    assert allowed
+    sentence = f"games won: {won[1]}; ε = 0.5 allows {allowed[1]}."
+    page = attacked("report", "out/results.json", "--maintainer", "").out
+    assert sentence in page
+    assert "The data are tables that the adversary makes up" in page
+    for wrong in ("x′", "on this pair", "dpaudit replay", "dpaudit trace"):
+        assert wrong not in page
+    assert sentence in attacked("evidence", "out/results.json").out
+    html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"{won[1]}; x =" in html
+    assert f"{allowed[1]}; x′ =" in html
