@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.events.cause_kinds import IGNORABLE, VALUES, find_kind, kind_of
+from auditor.events.cause_kinds import VALUES, find_kind, kind_of
 from auditor.report import words
 from auditor.report.explain import describe_verdict
 from auditor.report.markdown import escape_markdown
@@ -178,8 +178,8 @@ def list_hazards(run: RunView, claim: ClaimView) -> list[Hazard]:
 
 def _of_events(claim: ClaimView, name: str, how: str, measured: bool = True) -> Hazard:
     """A hazard that shows in events on outputs; the resolution was measured with planted events of most kinds."""
-    ignored = [kind for kind in claim.raw.get("ignore") or () if _find_hazard(IGNORABLE.get(kind, VALUES)) == name]
-    if ignored and (ignored[0] == _BITS[0] or set(ignored) == set(_KINDS.get(name, ()))):
+    ignored = [kind for kind in claim.raw.get("ignore") or () if _find_hazard(kind) == name]
+    if "floating-point" in ignored or (ignored and set(ignored) == set(_KINDS.get(name, ()))):
         return Hazard(name, PASSED_OVER, f"left out of the audit: {', '.join(ignored)}")
     if walked := _find_walk(claim):
         if claim.verdict == "violation":
@@ -197,7 +197,7 @@ def _of_events(claim: ClaimView, name: str, how: str, measured: bool = True) -> 
     causes = [(str((claim.counterexample or {}).get("cause") or ""), "")]
     causes += [(str(search.get("cause") or ""), f", by {search['draws']:,} further draws") for search in further]
     for cause, by in causes:
-        if cause and _find_hazard(kind_of(cause)) == name:
+        if cause and _find_hazard(find_kind(kind_of(cause))) == name:
             return Hazard(name, FOUND, cause + by)
     if further and further[-1]["verdict"] in ("consistent", "inconclusive"):
         how += f", by {further[-1]['draws']:,} further draws without {', '.join(further[-1]['ignore'])}"
@@ -206,18 +206,16 @@ def _of_events(claim: ClaimView, name: str, how: str, measured: bool = True) -> 
 
 
 #: Kinds of causes of each hazard that shows in events, by the names with which they are ignored; all others are values.
-_BITS = ("floating-point", "lattice")
 _KINDS: Mapping[str, Sequence[str]] = {
-    "bits": _BITS,
+    "bits": ("floating-point", "lattice"),
     "exceptions": ("exceptions",),
     "shape": ("types", "length", "keys", "key-order", "missing-values"),
 }
 
 
-def _find_hazard(kind: str) -> str:
-    """The hazard that a kind of causes is of."""
-    known = find_kind(kind)
-    return next((name for name, kinds in _KINDS.items() if known in kinds), VALUES)
+def _find_hazard(kind: str | None) -> str:
+    """The hazard of a kind of causes, which has a name if it can be ignored."""
+    return next((name for name, kinds in _KINDS.items() if kind in kinds), VALUES)
 
 
 def _of_exceptions(claim: ClaimView) -> Hazard:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from auditor.privacy.exact import GaussianLaw, curve
 from auditor.report import theorems, words
 from auditor.report.view import ClaimView
-from auditor.results import ALLOWED, ENUMERATION, REPLAY, describe_carried, parse_number, say_counts, say_resolution
+from auditor.results import ENUMERATION, REPLAY, describe_carried, parse_number, say_counts, say_resolution
 
 #: Delta at which a bound on mu is also shown as an epsilon: the usual one for datasets of some thousand rows.
 DELTA = 1e-5
@@ -106,11 +106,12 @@ def describe_counterexample(claim: ClaimView) -> str:
     found = claim.counterexample
     if found is None:
         return ""
-    y, n, (on_x, on_y) = int(found["y_count"]), int(found["n"]), say_counts(found)
-    if found["y"] == ALLOWED:
-        text = f"The adversary's {found['event']}: {on_x}; {claim.text('claimed')} allows {on_y}"
+    x, y, n = (int(found[key]) for key in ("x_count", "y_count", "n"))
+    if claim.is_game:
+        won, allowed = say_counts(found)
+        text = f"The adversary's {found['event']}: {won}; {claim.text('claimed')} allows {allowed}"
     else:
-        text = f"The event “{found['event']}” occurred in {on_x} on x and in {on_y.removesuffix(' draws')} on x′"
+        text = f"The event “{found['event']}” occurred in {x:,} of {n:,} draws on x and in {y:,} of {n:,} on x′"
     cap = _cap(claim, y / n) if n else None
     if cap == 0:
         text += f", where {claim.text('claimed')} does not allow it on x either"

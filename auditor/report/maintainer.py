@@ -10,7 +10,7 @@ from auditor.report import words
 from auditor.report.explain import describe_counterexample, describe_verdict
 from auditor.report.markdown import escape_markdown, format_code
 from auditor.report.view import ClaimView, RunView
-from auditor.results import ALLOWED, FLAGGED, NOT_SHOWN, choose_id
+from auditor.results import FLAGGED, NOT_SHOWN, choose_id
 
 #: A place in a file, as replays name it.
 _PLACE = re.compile(r"[^\s:]+\.py:\d+")
@@ -105,11 +105,6 @@ def _section(title: str, sentences: Iterator[str]) -> list[str]:
     return [f"## {title}", "", *[f"- {sentence}" for sentence in sentences if sentence], ""]
 
 
-def _is_game(claim: ClaimView) -> bool:
-    """Whether an adversary made up the data, so that there is no pair."""
-    return (claim.counterexample or {}).get("y") == ALLOWED
-
-
 def _expect(run: RunView, claim: ClaimView) -> Iterator[str]:
     relation = str(run.manifest.get("relation") or "")
     yield f"Claim: {escape_markdown(claim.text('claimed') or claim.text('title'))}" + (
@@ -119,7 +114,7 @@ def _expect(run: RunView, claim: ClaimView) -> Iterator[str]:
         yield f"Stated in {escape_markdown(claim.source)}."
     if claim.conformity:
         yield "Outputs were to have the distribution that is stated."
-    elif _is_game(claim):
+    elif claim.is_game:
         yield (
             "An adversary makes up the data, a secret among them, and guesses the secret from the output. He may be "
             "right no more often than the claim allows."
@@ -136,7 +131,7 @@ def _see(claim: ClaimView) -> Iterator[str]:
     if found is None:
         yield escape_markdown(describe_verdict(claim))
         return
-    if _is_game(claim):
+    if claim.is_game:
         yield f"The data are {escape_markdown(found['x'])} ({escape_markdown(found['pair'])})."
     elif found.get("x") and found["x"] != NOT_SHOWN:
         x, y = (format_code(str(found[key])) for key in ("x", "y"))
@@ -149,7 +144,7 @@ def _see(claim: ClaimView) -> Iterator[str]:
     bound = claim.number("lower_bound")
     if bound is not None and not claim.conformity:
         yield (
-            f"So {claim.symbol} is at least {words.format_level(bound)}{'' if _is_game(claim) else ' on this pair'}. A "
+            f"So {claim.symbol} is at least {words.format_level(bound)}{'' if claim.is_game else ' on this pair'}. A "
             f"right mechanism would be accused with probability {words.format_scalar(claim.raw.get('alpha'))} at most."
         )
     yield from map(escape_markdown, claim.also)
@@ -164,7 +159,7 @@ def _locate(claim: ClaimView, target: str) -> Iterator[str]:
     if place:
         shown = f"{place['file']}:{place['line']}"
         yield f"The mechanism is in {format_code(shown)}."
-    if not named and not _is_game(claim):
+    if not named and not claim.is_game:
         command = format_code(f"dpaudit trace '{target}'")
         yield f"No line is known. For a Python function {command}, with the two datasets in files, may name it."
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from auditor.report import words
 from auditor.results import (
+    ALLOWED,
     describe_carried,
     explain_undecided,
     format_certainty,
@@ -132,6 +133,14 @@ class ClaimView:
     def counterexample(self) -> Mapping[str, Any] | None:  # noqa: D102
         found: Mapping[str, Any] | None = self.raw.get("counterexample")
         return found
+
+    @property
+    def is_game(self) -> bool:
+        """Whether an adversary made up the data.
+
+        Then there is no pair.
+        """
+        return (self.counterexample or {}).get("y") == ALLOWED
 
     @property
     def conformity(self) -> bool:

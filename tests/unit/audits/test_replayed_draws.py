@@ -44,6 +44,7 @@ def test_private_data_stay_hidden() -> None:
         return {"sum": data.sum() + rng.laplace(), "all": data.tolist(), "noise": rng.laplace(size=len(data))}
 
     secret = Pair(np.array([123457]), np.array([123457, 530864]), "a.npy against b.npy")
+    certified = []
     for function in (
         leaks,
         lambda data, rng: data.sum() + 0 * rng.laplace(),
@@ -55,11 +56,13 @@ def test_private_data_stay_hidden() -> None:
         for word in ("12345", "53086", "65432", "(2,)", "(1,)"):
             assert word not in text
         assert hidden.pair == "a.npy against b.npy"
+        certified.append(hidden.draws > 0)
         if hidden.draws:  # what certifies it is seen as that of any audit, but for values
             assert hidden.counterexample is not None
             assert hidden.counterexample.event == hidden.event
             assert hidden.independence["draws"] > 0
             assert hidden.record["pairs"] == ["a.npy against b.npy"]
+    assert any(certified)
     shown = trace(one_draw(leaks), PureDP(1.0), secret)
     assert "(1,) and (2,)" in str(shown.to_json())
 
