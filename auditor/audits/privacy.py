@@ -48,6 +48,7 @@ from auditor.audits.privacy_loop import (
 from auditor.audits.summary import (
     check_sandwich,
     collect_tradeoff,
+    describe_unreadable,
     describe_unresolved,
     explain,
     summarise_findings,
@@ -152,6 +153,9 @@ def _audit_pairs(
             missed=lambda: describe_unresolved(evidence, found, own),
             independence=independence,
         )
+        if decided[0] in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):
+            unread = describe_unreadable(evidence, question.private)
+            decided = decided[0], "; ".join(filter(None, (decided[1], unread)))
         seen = None
         if decided[0] == Verdict.VIOLATION:
             seen = build_counterexample(sampler, evidence, found, guarantee, pairs, own, question)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -29,10 +30,13 @@ from auditor.results import (
     wealth_fields,
 )
 from auditor.targets.transcripts import Dialogue
+from auditor.targets.values import find_unreadable
 
 #: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
 #: reported as loose.
 TIGHT = 0.9
+#: Outputs of each pair and side that are looked at for types that cannot be read; arbitrary.
+_LOOKED = 32
 
 
 def describe_target(target: object) -> str:
@@ -160,6 +164,30 @@ def describe_unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any]
         return text
     step = 10 ** (math.floor(math.log10(needed)) - 1)
     return f"{text}: {math.ceil(needed / step) * step:,} draws would do"
+
+
+def describe_unreadable(evidence: Evidence | FixedSize, private: bool) -> str:
+    """Describe outputs of which only the text was read.
+
+    Parameters
+    ----------
+    evidence : Evidence or FixedSize
+        Its learners hold draws.
+    private : bool
+        Names of classes are left out.
+
+    Returns
+    -------
+    str
+        Empty if there were none.
+    """
+    held = [learner.reservoir for learner in evidence.learners if learner.reservoir.held]
+    sides = [side[:_LOOKED] for past in held for side in past.draws() if isinstance(side, list)]
+    names = find_unreadable(itertools.chain.from_iterable(sides))
+    if not names:
+        return ""
+    what = "objects" if private else " and ".join(names)
+    return f"only the texts of {what} in the outputs could be read, so that nothing else of them was tested"
 
 
 def check_sandwich(

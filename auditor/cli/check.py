@@ -32,6 +32,7 @@ from auditor.targets.sampler import Sampler
 from auditor.targets.signatures import explain_guess, takes_randomness
 from auditor.targets.subprocess_pipe import CANNOT_SERVE
 from auditor.targets.target_names import closing_target, is_remote, requirements_of, target_named
+from auditor.targets.values import find_unreadable
 from auditor.targets.wire_format import data_text
 
 #: Draws of each of two starts that are compared, in turn until one tells. 32 tell for outputs of which none is much
@@ -160,6 +161,7 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     shape = f"an array of shape {first.shape}, {first.dtype}" if isinstance(first, np.ndarray) else "a list of values"
     raised = [value for value in first if isinstance(value, Raised)] if isinstance(first, list) else []
     failed = f", of which {len(raised)} raised {raised[0].error}{raised[0].place}" if raised else ""
+    unread = find_unreadable(first) if isinstance(first, list) else []
     width = int(np.prod(first.shape[1:])) if isinstance(first, np.ndarray) else 1
     speed, settings, claim = Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), PureDP(1.0)
     factor, engine = probe_speed(claim), None
@@ -170,6 +172,7 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     seeded = _explain_seeded(sampler.target, _are_equal_batches(first, again))
     lines = [
         f"answers       {shape} for 16 draws{failed}",
+        *([f"unreadable    {', '.join(unread)}: an audit reads only their texts"] if unread else []),
         f"speed         {format_duration(each)} a draw in batches of {n:,}",
         f"seeded        {seeded}",
         f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
@@ -293,4 +296,4 @@ def _of_fresh_start(target: ProcessTarget, data: Any, n: int, k: int) -> NDArray
 def _are_equal_batches(a: Batch, b: Batch) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-    return bool(repr(a) == repr(b))
+    return np.array_equal(hash_outputs(a), hash_outputs(b))

@@ -13,6 +13,7 @@ from auditor.events.event_learner import FindKept
 from auditor.events.features import Feature, Lattice, Numeric, Shape
 from auditor.events.float_bits import precision_of
 from auditor.events.learners.bit_strings import BitsSet
+from auditor.events.learners.texts import CharacterInText, find_texts
 from auditor.events.output_types import Flag
 from auditor.events.root_causes import cause_of_feature
 from auditor.targets.outputs import Batch, hash_outputs, read_column
@@ -22,6 +23,8 @@ from auditor.targets.values import strip_type
 _LOOK = 256
 #: A decimal number of so many digits that a float of double precision may be meant.
 _LONG = re.compile(rb"\d\.?(?:\d\.?){13}")
+#: So many letters and digits that they may stand for the eight bytes of a float.
+_ENCODED = re.compile(rb"[0-9A-Za-z+/=_-]{11}")
 #: Layouts of floats in bytes; part of the outputs that must hold floats of usual size, and that size, as in `Written`.
 _LAYOUTS, _MOST, _SMALLEST, _LARGEST = ("<f8", ">f8", "<f4", ">f4"), 0.9, 1e-30, 1e30
 
@@ -41,10 +44,11 @@ class IgnoredCauses:
     is bet on among the others is a bet of the same supermartingale as without this. The cause of a feature is that of
     the report, from the same function, so that no report names a cause of a kind that was ignored.
 
-    Where floating point is ignored, so are features that see the bits of floats by another name: the length of a text
-    and the bits of bytes that write floats of full precision, and the lattice of such numbers. What is left reads the
-    size of such a number, or whether it is equal to another. A threshold cuts between two neighbouring floats: which of
-    two lattices an output lies on moves the probability of an event no further than rounding moves an output.
+    Where floating point is ignored, so are features that see the bits of floats by another name: the length and the
+    characters of a text and the bits of bytes that write floats of full precision, and the lattice of such numbers.
+    What is left reads the size of such a number, or whether it is equal to another. A threshold cuts between two
+    neighbouring floats: which of two lattices an output lies on moves the probability of an event no further than
+    rounding moves an output.
     """
 
     kinds: tuple[str, ...] = ()
@@ -81,6 +85,9 @@ def _find_writing(x: Batch, y: Batch) -> tuple[type, ...]:
     texts = [value.encode() if isinstance(value, str) else value for value in values if isinstance(value, str | bytes)]
     if any(map(_LONG.search, texts)):
         found.append(Shape)
+    inside = (text.encode(errors="replace") for value in values for _, text in find_texts(value))
+    if any(_LONG.search(text) or _ENCODED.search(text) for text in inside):
+        found.append(CharacterInText)
     if _hold_floats([value for value in values if isinstance(value, bytes)]):
         found += [BitsSet, Flag]
     return tuple(found)

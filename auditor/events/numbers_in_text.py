@@ -18,7 +18,7 @@ from auditor.targets.values import strip_type
 Array = NDArray[np.float64]
 
 #: Texts that are read as numbers: those of decimal numbers, which Python's float() is more generous than.
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 #: Layouts of floats in bytes, by the names that `struct` gives them, in words.
 _LAYOUTS = {"<d": "double", ">d": "double of big-endian bytes", "<f": "single", ">f": "single of big-endian bytes"}
 #: Part of the outputs that are to hold a number in one form; arbitrary.
@@ -52,7 +52,7 @@ class Written:
 
     def _read(self, value: Any) -> float:
         if self.form == "text":
-            return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else math.nan
+            return float(value) if isinstance(value, str) and NUMBER.fullmatch(value) else math.nan
         if isinstance(value, bytes) and len(value) == struct.calcsize(self.form):
             return float(struct.unpack(self.form, value)[0])
         return math.nan

@@ -70,25 +70,25 @@ class Item:
                 with np.errstate(invalid="ignore", over="ignore"):
                     return column.numbers - other.numbers
         if self.kind == "present":
-            return np.array([part is not _ABSENT for part in _values_at(batch, self.path)], dtype=np.float64)
-        values = _numbers(_values_at(batch, self.path))
+            return np.array([part is not _ABSENT for part in values_at(batch, self.path)], dtype=np.float64)
+        values = _numbers(values_at(batch, self.path))
         if self.kind == "number":
             return values
         with np.errstate(invalid="ignore", over="ignore"):
-            return values - _numbers(_values_at(batch, self.other))
+            return values - _numbers(values_at(batch, self.other))
 
     @property
     def name(self) -> str:
         """In words."""
-        return _format_path(self.path) + (f" - {_format_path(self.other)}" if self.kind == "difference" else "")
+        return format_path(self.path) + (f" - {format_path(self.other)}" if self.kind == "difference" else "")
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{_format_path(self.path)} is absent" if self.kind == "present" else f"{self.name} <= {cut:.6g}"
+        return f"{format_path(self.path)} is absent" if self.kind == "present" else f"{self.name} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{_format_path(self.path)} is present" if self.kind == "present" else f"{self.name} > {cut:.6g}"
+        return f"{format_path(self.path)} is present" if self.kind == "present" else f"{self.name} > {cut:.6g}"
 
 
 @dataclass(frozen=True)
@@ -100,19 +100,34 @@ class PartAt:
     @property
     def name(self) -> str:
         """In words."""
-        return _format_path(self.path)
+        return format_path(self.path)
 
     def __call__(self, batch: Batch) -> list[Any]:
         """See `Part`."""
-        return _values_at(batch, self.path)
+        return values_at(batch, self.path)
 
 
-def _format_path(path: tuple[Any, ...]) -> str:
+def format_path(path: tuple[Any, ...]) -> str:
+    """Write a place as it is written in Python."""
     return "output" + "".join(f"[{step!r}]" for step in path)
 
 
-def _values_at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
-    """What each output holds at a place, or `_ABSENT`."""
+def values_at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
+    """List what each output holds at a place.
+
+    A mark stands for those that hold nothing there.
+
+    Parameters
+    ----------
+    batch : Batch
+        Outputs, n of them.
+    path : tuple
+        Keys and positions, from the outside in; none for the outputs themselves.
+
+    Returns
+    -------
+    list of length n
+    """
     if isinstance(batch, OutputList) and batch.columns is not None:
         column = batch.columns.at(path)
         if column is not None:

@@ -31,7 +31,9 @@ target says of itself, e.g. ``{"noise": {"distribution": "laplace", "scale": 2.0
 
 Outputs are written with all that can be seen of them: numbers, texts, None, lists and tuples (as lists), dicts, sets,
 bytes, NaN, infinities; scalars and arrays of numpy (one of float64, int64 or bool is plain numbers, any other says its
-type); dataclasses, namedtuples, tables and other objects with their type and public attributes.
+type) and of other libraries; complex numbers, fractions, decimal numbers and times by their parts; dataclasses,
+namedtuples, tables and other objects with their type and public attributes, or else what they contain or their public
+properties.
 """
 
 # ruff: noqa: E402 - see below why the path is changed before anything is imported
@@ -47,21 +49,36 @@ sys.path[:] = [_path for _path in sys.path if os.path.realpath(_path or os.curdi
 
 import ast
 import base64
+import collections
 import dataclasses
+import datetime
+import decimal
 import difflib
 import enum
+import fractions
 import importlib
 import importlib.util
 import inspect
+import itertools
 import json
+import numbers
 import random
 import re
 import traceback
 import types
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Callable  # noqa: UP035 - Python 3.8
 
 #: Objects nested deeper are written as texts; arbitrary, ends the writing of objects that hold themselves.
 DEEPEST = 20
+#: Elements of a sequence of another class than Python's own that are read; arbitrary, ends the reading of lazy ones.
+LONGEST = 100_000
+#: What numpy has in the place of a time that is none.
+NO_TIME = -(2**63)
+#: From when the seconds of a time count.
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017 - Python 3.8
+#: What scalars of pandas show that are no time, by the names of their classes.
+OF_PANDAS = {"Period": ("ordinal", "freqstr"), "Interval": ("left", "right", "closed")}
 #: Integers of more bits are written in base 16: Python refuses decimal ones of more than 4300 digits.
 BITS = 8192
 #: Seeds of draws are below this, as those of requests are.
@@ -138,8 +155,6 @@ def _object(value: Any, depth: int) -> Any:
         return _of_pandas(value, depth)
     if isinstance(value, enum.Enum):
         seen: Any = value.name
-    elif isinstance(value, BaseException):
-        return {"__type__": _name(kind), "value": [encode_output(part, depth + 1) for part in value.args]}
     elif isinstance(value, type) or inspect.isroutine(value):
         seen = _name(value)
     elif dataclasses.is_dataclass(value):
@@ -153,24 +168,142 @@ def _object(value: Any, depth: int) -> Any:
         seen = list(value) if isinstance(value, (list, tuple)) else set(value)
     elif isinstance(value, dict):
         seen = dict(value)
-    elif isinstance(value, complex):
-        seen = [value.real, value.imag]
-    elif callable(getattr(value, "tolist", None)) and hasattr(value, "dtype"):  # a tensor of some library
-        return {"__type__": str(value.dtype), "value": encode_output(value.tolist(), depth + 1)}
     else:
-        seen = _attributes(value)
+        elements = find_elements(value)
+        if elements is not None:
+            return {"__type__": elements[0], "value": encode_output(elements[1], depth + 1)}
+        seen = _parts_or_text(value)
     return {"__type__": _name(kind), "value": encode_output(seen, depth + 1)}
 
 
-def _attributes(value: Any) -> Any:
-    """Public attributes of an object, or its text if it has none."""
-    names = list(getattr(value, "__dict__", ()))
-    for base in type(value).__mro__:
-        slots = base.__dict__.get("__slots__", ())
-        names += [slots] if isinstance(slots, str) else list(slots)
-    found = {name: getattr(value, name) for name in names if name[:1] != "_" and hasattr(value, name)}
-    # An address says nothing of the data and differs between processes.
-    return found or re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+def find_elements(value: Any) -> tuple[str, Any] | None:
+    """Find type and elements of an array of any library.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    tuple of (str, object) or None
+        None for what is no array, or cannot be read, such as a tensor on another device.
+    """
+    array = value
+    try:
+        if not (hasattr(value, "tolist") and hasattr(value, "dtype")) and hasattr(type(value), "__array__"):
+            array = value.__array__()
+        if callable(getattr(array, "tolist", None)) and hasattr(array, "dtype"):
+            found = array.tolist()
+            return None if found is value else (str(array.dtype), found)
+    except Exception:  # noqa: BLE001 - whatever the library says
+        return None
+    return None
+
+
+def find_parts(value: Any) -> Any:
+    """Find what can be seen of an object.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    object
+        Numbers and times by parts that lose nothing; public attributes by name; otherwise what is contained, the number
+        that it can be turned into, or public properties. None if there is none of these.
+    """
+    if isinstance(value, complex):
+        return {"real": value.real, "imag": value.imag}
+    if isinstance(value, fractions.Fraction):
+        return {"value": _to_float(value), "numerator": value.numerator, "denominator": value.denominator}
+    if isinstance(value, (decimal.Decimal, numbers.Real)):  # 1.0 and 1.00 are equal, and not alike
+        return {"value": _to_float(value), "text": _to_text(value)}
+    if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
+        return _time_parts(value)
+    kind = type(value)
+    if kind.__name__ in OF_PANDAS and (kind.__module__ or "").partition(".")[0] == "pandas":
+        return {name: getattr(value, name) for name in OF_PANDAS[kind.__name__]}
+    if isinstance(value, BaseException):
+        return list(value.args)
+    return _attributes(value) or _contents(value)
+
+
+def _time_parts(value: Any) -> dict[str, Any]:
+    if isinstance(value, datetime.timedelta):
+        return {"seconds": value.total_seconds()}
+    if isinstance(value, datetime.datetime):
+        moment = value.replace(tzinfo=EPOCH.tzinfo) if value.tzinfo is None else value
+        return {"seconds": (moment - EPOCH).total_seconds(), "text": value.isoformat()}
+    if isinstance(value, datetime.date):
+        return {"days": value.toordinal()}
+    seconds = 3600 * value.hour + 60 * value.minute + value.second + value.microsecond / 1e6
+    return {"seconds": seconds, "text": value.isoformat()}
+
+
+def _contents(value: Any) -> Any:
+    """What an object without public attributes contains; None if that is nothing."""
+    if isinstance(value, (range, slice)):
+        return {"start": value.start, "stop": value.stop, "step": value.step}
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Set):
+        return frozenset(value)
+    if isinstance(value, (Sequence, collections.deque)):
+        return list(itertools.islice(value, LONGEST))
+    if callable(getattr(value, "as_py", None)):  # a scalar of Arrow
+        return value.as_py()
+    if hasattr(value, "__float__"):
+        return {"value": _to_float(value), "text": _to_text(value)}
+    return _properties(value) or None
+
+
+def _to_float(value: Any) -> float:
+    try:
+        return float(value)
+    except (ArithmeticError, ValueError, TypeError):  # larger than any float, or a NaN that signals
+        return float("nan")
+
+
+def _to_text(value: Any) -> str:
+    """Text of an object without its address, which says nothing of the data and differs between processes."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Public attributes of an object by name."""
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    else:
+        names = list(getattr(value, "__dict__", ()))
+        for base in type(value).__mro__:
+            slots = base.__dict__.get("__slots__", ())
+            names += [slots] if isinstance(slots, str) else list(slots)
+    return {name: getattr(value, name) for name in names if name[:1] != "_" and hasattr(value, name)}
+
+
+def _properties(value: Any) -> dict[str, Any]:
+    """Public properties of an object, but for objects of its own class."""
+    found = {}
+    for name in dict.fromkeys(itertools.chain.from_iterable(map(vars, type(value).__mro__))):
+        if name[:1] != "_" and isinstance(inspect.getattr_static(value, name), property):
+            try:
+                part = getattr(value, name)
+            except Exception:  # noqa: BLE001 - a property may raise anything
+                continue
+            if not isinstance(part, type(value)):
+                found[name] = part
+    return found
+
+
+def _parts_or_text(value: Any) -> Any:
+    """What can be seen of an object, or its text."""
+    seen = find_parts(value)
+    return _to_text(value) if seen is None else seen
 
 
 def _of_numpy(value: Any, depth: int) -> Any:
@@ -179,14 +312,33 @@ def _of_numpy(value: Any, depth: int) -> Any:
         parts = {"data": value.data, "mask": value.mask.tolist()}
         return {"__type__": "numpy.ma.MaskedArray", "value": encode_output(parts, depth + 1)}
     if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
-        return {"__type__": _name(type(value)), "value": encode_output(_attributes(value), depth + 1)}
-    return _encode_typed(value.dtype.name, _plain_elements(value), depth)
+        return {"__type__": _name(type(value)), "value": encode_output(_parts_or_text(value), depth + 1)}
+    return _encode_typed(value.dtype.name, list_elements(value), depth)
 
 
-def _plain_elements(array: Any) -> Any:
-    """Elements of an array as Python has them; dates and wide floats as texts, which lose nothing."""
+def list_elements(array: Any) -> Any:
+    """List elements of an array or a scalar of numpy, for JSON.
+
+    Parameters
+    ----------
+    array : ndarray or numpy scalar
+
+    Returns
+    -------
+    object
+        Complex numbers by their parts, times and durations as integers in the unit that their type names, None for what
+        is no time, floats wider than 64 bits as texts; anything else as it is.
+    """
     kind = array.dtype.kind
-    return array.astype(str).tolist() if kind in "mM" or array.dtype.char == "g" else array.tolist()
+    if kind in "mM":
+        return _replace(array.astype("int64").tolist(), lambda count: None if count == NO_TIME else count)
+    if kind == "c" and array.dtype.char != "G":
+        return _replace(array.tolist(), find_parts)
+    return array.astype(str).tolist() if array.dtype.char in "gG" else array.tolist()
+
+
+def _replace(elements: Any, new: Callable[[Any], Any]) -> Any:
+    return [_replace(part, new) for part in elements] if isinstance(elements, list) else new(elements)
 
 
 def _encode_typed(name: str, plain: Any, depth: int) -> Any:
@@ -225,7 +377,7 @@ def write_outputs(outputs: Any) -> str:
         if not hasattr(outputs, "dtype") or not hasattr(outputs, "tolist") or hasattr(outputs, "to_numpy"):
             outputs = outputs.__array__()
         name = getattr(outputs.dtype, "name", str(outputs.dtype))
-        rows = _plain_elements(outputs) if hasattr(outputs.dtype, "kind") else outputs.tolist()
+        rows = list_elements(outputs) if hasattr(outputs.dtype, "kind") else outputs.tolist()
         if not isinstance(rows, list):
             raise TypeError("expected n outputs, trial axis first, got an array without axes")
         if name == "object":

@@ -81,7 +81,7 @@ def as_batch(outputs: object, n: int) -> Batch:
         outputs = np.asarray(outputs)
         if outputs.dtype.kind in "biuf":
             return outputs if outputs.ndim <= 2 else outputs.reshape(n, -1)
-        return [make_visible(value) for value in outputs.tolist()]
+        return [make_visible(value) for value in (outputs if outputs.dtype.kind in "cmM" else outputs.tolist())]
     asked = f"{n} outputs were asked for, the target returned"
     if isinstance(outputs, str | bytes) or not isinstance(outputs, Sequence):
         if hasattr(outputs, "__array__"):

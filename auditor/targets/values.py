@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from auditor.targets.helper import find_elements, find_parts, list_elements
 
 #: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
 DEEPEST = 4
@@ -67,6 +68,10 @@ class Typed:
         return f"{self.kind}({self.value!r})"
 
 
+#: Types that have no more than what is read of them.
+_READ = (int, float, str, bytes, type(None), np.generic, np.ndarray, set, frozenset, type, Raised)
+
+
 def strip_type(value: Any) -> Any:
     """The value of a `Typed`, any other value itself."""
     return value.value if type(value) is Typed else value
@@ -112,8 +117,10 @@ def make_visible(value: Any, depth: int = 0) -> Any:
     -------
     object
         The value itself where it is plain: numbers, texts, bytes, None, and lists, tuples, dicts and sets of them.
-        `Typed` for numbers and arrays of other types of numpy, dataclasses, tables and other objects; values without
-        attributes stay what they are. Containers below `DEEPEST` are not looked into.
+        `Typed` for numbers and arrays of other types of numpy, other numbers, times, tables, dataclasses and other
+        objects: the name of the type with a plain value, or with parts by name, such as the numerator of a fraction or
+        the attributes of an object. What has none of these stays what it is. Containers below `DEEPEST` are not looked
+        into.
     """
     kind = type(value)
     if kind in _PLAIN or depth > DEEPEST:
@@ -126,12 +133,53 @@ def make_visible(value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, enum.Enum):
         return Typed(kind.__qualname__, value.name)
-    if isinstance(value, list | tuple | dict | str | bytes | int | float):  # a class made from one of these
+    if isinstance(value, list | tuple | dict):  # a class made from one of these
+        plain = dict(value) if isinstance(value, dict) else list(value)
+        seen = _visible_container(plain, depth)
+        return value if seen is plain else Typed(kind.__qualname__, seen)
+    if isinstance(value, str | bytes | int | float):
         return value
     if (kind.__module__ or "").partition(".")[0] == "pandas":
-        return _of_pandas(value, depth)
-    seen = _attributes(value)
-    return Typed(_name(kind), make_visible(seen, depth + 1)) if seen else value
+        seen = _of_pandas(value)
+        if seen is not None:
+            return Typed(f"pandas.{kind.__qualname__}", make_visible(seen, depth + 1))
+    elements = find_elements(value)
+    if elements is not None:
+        return Typed(elements[0], strip_type(make_visible(elements[1], depth)))
+    seen = find_parts(value)
+    return value if seen is None else Typed(_name(kind), make_visible(seen, depth + 1))
+
+
+def find_unreadable(outputs: Iterable[Any]) -> list[str]:
+    """Find what is told apart by its text alone.
+
+    Parameters
+    ----------
+    outputs : iterable
+        Outputs that `make_visible` has brought to plain data.
+
+    Returns
+    -------
+    list of str
+        Classes of objects without anything that can be read, and containers too deep inside of others; sorted.
+    """
+    found: set[str] = set()
+    for output in outputs:
+        _collect_unreadable(output, 0, found)
+    return sorted(found)
+
+
+def _collect_unreadable(value: Any, depth: int, found: set[str]) -> None:
+    value = strip_type(value)
+    if isinstance(value, list | tuple | dict):
+        if depth > DEEPEST:
+            found.add(f"containers inside of more than {DEEPEST} others")
+            return
+        for part in value.values() if isinstance(value, dict) else value:
+            if type(part) not in _PLAIN:
+                _collect_unreadable(part, depth + 1, found)
+    elif not isinstance(value, _READ) and not inspect.isroutine(value):
+        found.add(f"objects of class {type(value).__qualname__}")
 
 
 def numbers_in(output: Any) -> NDArray[np.float64]:
@@ -185,19 +233,21 @@ def _of_numpy(value: Any, depth: int) -> Any:
         return Typed("numpy.ma.MaskedArray", {"data": value.data.tolist(), "mask": np.ma.getmaskarray(value).tolist()})
     name = value.dtype.name
     if isinstance(value, np.generic):
-        return value if name in USUAL or value.dtype.kind not in "biuf" else Typed(name, value.item())
+        if name in USUAL or value.dtype.kind not in "biufcmM":
+            return value
+        return Typed(name, value.item() if value.dtype.kind in "biuf" else list_elements(value))
     if value.ndim == 0:
         return make_visible(value[()], depth)
-    listed = value.tolist()
-    if value.dtype.kind in "biuf":
+    listed = value.tolist() if value.dtype.kind in "biuf" else list_elements(value)
+    if value.dtype.kind in "biufcmM":
         return listed if name in USUAL else Typed(name, listed)
     return make_visible(listed, depth)
 
 
-def _of_pandas(value: Any, depth: int) -> Any:
-    """A table or column with its labels and types; other objects of pandas stay what they are."""
+def _of_pandas(value: Any) -> dict[str, Any] | None:
+    """A table or column with its labels and types; None for other objects."""
     if not hasattr(value, "to_numpy") or not hasattr(value, "index"):
-        return value
+        return None
     seen: dict[str, Any] = {"index": list(value.index)}
     if hasattr(value, "columns"):
         seen["columns"] = list(value.columns)
@@ -205,20 +255,7 @@ def _of_pandas(value: Any, depth: int) -> Any:
         seen["values"] = [value.iloc[:, k].tolist() for k in range(value.shape[1])]
     else:
         seen |= {"name": value.name, "type": str(value.dtype), "values": value.tolist()}
-    seen["attrs"] = dict(value.attrs)
-    return Typed(f"pandas.{type(value).__qualname__}", make_visible(seen, depth + 1))
-
-
-def _attributes(value: Any) -> Mapping[str, Any]:
-    """Public attributes of an object by name."""
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
-    else:
-        names = list(getattr(value, "__dict__", ()))
-        for base in type(value).__mro__:
-            slots = vars(base).get("__slots__", ())
-            names += [slots] if isinstance(slots, str) else list(slots)
-    return {name: getattr(value, name) for name in names if name[:1] != "_" and hasattr(value, name)}
+    return {**seen, "attrs": dict(value.attrs)}
 
 
 def _name(kind: type) -> str:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import collections
+import datetime
+import decimal
+import fractions
 import json
+import math
 import shutil
 import subprocess
 import sys
 import textwrap
+import types
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -20,6 +26,7 @@ from auditor.errors import TargetError, TargetRaised
 from auditor.targets import helper
 from auditor.targets.outputs import Raised, Typed
 from auditor.targets.process import ProcessTarget
+from auditor.targets.values import find_unreadable, make_visible
 from auditor.targets.wire_format import decode_json
 
 HELPER = Path(helper.__file__)
@@ -250,20 +257,21 @@ EXPECTED = [
     0.5, 3, True, "x", Typed("float32", 0.5), Typed("uint8", 3),
     [0.5, 1.0], [[1, 2], [3, 4]], ["a"], Typed("float32", [0.5]),
     [1, None], 0.25, [float("nan"), float("inf")], Typed(np.dtype(np.longdouble).name, "0.5"),
-    Typed("datetime64[D]", ["2026-01-31"]),
+    Typed("datetime64[D]", [20484]),
     Typed("numpy.ma.MaskedArray", {"data": [1, 2], "mask": [False, True]}),
     Typed("pandas.Series", {"dtype": "int64", "values": [1, 2], "index": [0, 1], "name": "c"}),
     Typed("pandas.DataFrame",
           {"columns": ["a", "b"], "dtypes": ["int64", "float64"], "values": [[1], [0.5]], "index": ["r"]}),
-    Typed("pandas.Timestamp", "Timestamp('2026-01-31 00:00:00')"),
+    Typed("pandas.Timestamp", {"seconds": 1769817600.0, "text": "2026-01-31T00:00:00"}),
     Typed("dpaudit_target.Point", {"x": 1, "y": 2}),
     Typed("dpaudit_target.Result", {"value": 0.5, "parts": {"a": [1, None]}}),
     Typed("dpaudit_target.Color", "RED"), Typed("dpaudit_target.Plain", {"value": 3}),
     Typed("dpaudit_target.Slots", {"value": 3}), Typed("dpaudit_target.Empty", "<dpaudit_target.Empty object>"),
     Typed("dpaudit_target.Money", 0.5),
-    Typed("complex", [0.0, 1.0]), Typed("range", "range(0, 3)"), Typed("type", "dpaudit_target.Plain"),
-    Typed("ValueError", ["x", 1]), Typed("decimal.Decimal", "Decimal('0.10')"),
-    Typed("fractions.Fraction", "Fraction(1, 3)"), Typed("int", hex(10**5000)),
+    Typed("complex", {"real": 0.0, "imag": 1.0}), Typed("range", {"start": 0, "stop": 3, "step": 1}),
+    Typed("type", "dpaudit_target.Plain"), Typed("ValueError", ["x", 1]),
+    Typed("decimal.Decimal", {"value": 0.1, "text": "Decimal('0.10')"}),
+    Typed("fractions.Fraction", {"value": 1 / 3, "numerator": 1, "denominator": 3}), Typed("int", hex(10**5000)),
     b"ab", Typed("collections.OrderedDict", {"a": 1}), frozenset({1}), {"a": {1: 2}}, {"__type__": 1}, "\ud800", -0.0,
 ]  # fmt: skip
 
@@ -277,6 +285,110 @@ def test_outputs_are_written_with_all_that_can_be_seen(serving: Serving) -> None
         outputs = draw(target, 1, data=[k])
         read = Typed(outputs.dtype.name, outputs.tolist()[0]) if isinstance(outputs, np.ndarray) else outputs[0]
         assert (type(read), repr(read)) == (type(expected), repr(expected))
+
+
+class Metered:
+    """A value behind a property; another property raises, and one is of the same class."""
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    @property
+    def value(self) -> float:
+        return self._value
+
+    @property
+    def parent(self) -> Metered:
+        return Metered(0.0)
+
+    @property
+    def broken(self) -> float:
+        raise ValueError("unknown")
+
+
+class Tensor:
+    """As arrays of other libraries are; one of no elements that can be read."""
+
+    __slots__ = ("_elements",)
+
+    def __init__(self, elements: Any) -> None:
+        self._elements = elements
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if self._elements is None:
+            raise RuntimeError("on another device")
+        return np.asarray(self._elements)
+
+    def __repr__(self) -> str:
+        return "Tensor"
+
+
+class Exact:
+    """A number of a library of its own."""
+
+    __slots__ = ()
+
+    def __float__(self) -> float:
+        return 0.5
+
+    def __repr__(self) -> str:
+        return f"1/2 at {hex(id(self))}"
+
+
+MOMENT = datetime.datetime(1970, 1, 2, 0, 0, 0, 500_000)
+EAST = datetime.timezone(datetime.timedelta(hours=2))
+#: Values that are neither plain nor a container of Python's own, and what is read of them.
+PARTS: list[tuple[Any, Any]] = [
+    (1 - 2j, {"real": 1.0, "imag": -2.0}),
+    (np.complex64(1j), {"real": 0.0, "imag": 1.0}),
+    (np.array([1j, 2.0]), [{"real": 0.0, "imag": 1.0}, {"real": 2.0, "imag": 0.0}]),
+    (decimal.Decimal("1.50"), {"value": 1.5, "text": "Decimal('1.50')"}),
+    (decimal.Decimal("sNaN"), {"value": math.nan, "text": "Decimal('sNaN')"}),
+    (fractions.Fraction(3, -4), {"value": -0.75, "numerator": -3, "denominator": 4}),
+    (fractions.Fraction(10**400), {"value": math.nan, "numerator": 10**400, "denominator": 1}),
+    (MOMENT, {"seconds": 86_400.5, "text": "1970-01-02T00:00:00.500000"}),
+    (MOMENT.replace(tzinfo=EAST), {"seconds": 79_200.5, "text": "1970-01-02T00:00:00.500000+02:00"}),
+    (MOMENT.date(), {"days": MOMENT.toordinal()}),
+    (datetime.time(1, 2, 3), {"seconds": 3723.0, "text": "01:02:03"}),
+    (datetime.timedelta(days=-1, seconds=1), {"seconds": -86_399.0}),
+    (np.datetime64("1970-01-03"), 2),
+    (np.datetime64("NaT", "s"), None),
+    (np.timedelta64(90, "s"), 90),
+    (np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"), [1, None]),
+    (pd.Timestamp("1970-01-02"), {"seconds": 86_400.0, "text": "1970-01-02T00:00:00"}),
+    (pd.NaT, {"seconds": math.nan, "text": "NaT"}),
+    (pd.Period("1972", "Y"), {"ordinal": 2, "freqstr": pd.Period("1972", "Y").freqstr}),
+    (pd.Interval(0.5, 2.0), {"left": 0.5, "right": 2.0, "closed": "right"}),
+    (collections.deque([1, 2]), [1, 2]),
+    (types.MappingProxyType({"a": 1}), {"a": 1}),
+    ({"a": 1}.keys(), frozenset({"a"})),
+    (range(3), {"start": 0, "stop": 3, "step": 1}),
+    (PurePosixPath("/a/b"), "/a/b"),
+    (Metered(0.5), {"value": 0.5}),
+    (Tensor([0.5, 1.0]), [0.5, 1.0]),
+    (Tensor(np.float32(0.5)), 0.5),
+    (Exact(), {"value": 0.5, "text": "1/2"}),
+    (ValueError("x", 1), ["x", 1]),
+]
+
+
+@pytest.mark.parametrize(("value", "parts"), PARTS, ids=[f"{k}-{type(v).__name__}" for k, (v, _) in enumerate(PARTS)])
+def test_the_same_is_read_in_this_process_and_in_another(value: Any, parts: Any) -> None:
+    here = make_visible(value)
+    there = decode_json(json.dumps(helper.encode_output(value)).encode())
+    assert repr(here) == repr(there) == repr(Typed(here.kind, parts))  # NaN is not equal to itself
+
+
+def test_what_cannot_be_read_is_said() -> None:
+    opaque = Tensor(None)
+    nested: Any = [[[[[[0.5]]]]]]
+    readable = [0.5, "x", None, [1, {"a": (True, b"")}], {1, 2}, make_visible(Metered(1.0)), Raised("ValueError"), int]
+    assert make_visible(opaque) is opaque
+    assert find_unreadable(readable) == []
+    assert find_unreadable([*readable, {"a": [opaque]}, nested]) == [
+        "containers inside of more than 4 others",
+        "objects of class Tensor",
+    ]
 
 
 def test_objects_that_hold_themselves_end(serving: Serving) -> None:

@@ -776,6 +776,17 @@ def test_check_finds_a_target_with_entropy_of_its_own(dpaudit: Command, targets:
     assert "seeded        no" in said.out
 
 
+def test_check_says_what_cannot_be_read(dpaudit: Command, targets: Path) -> None:
+    targets.write_text(
+        "class Answer:\n"
+        "    def __init__(self, value): self._value = value\n"
+        "def opaque(data, n, rng): return [Answer(value) for value in rng.normal(size=n)]\n"
+    )
+    done = dpaudit("check", f"{targets}:opaque")
+    assert "unreadable    objects of class Answer: an audit reads only their texts" in done.out
+    assert "seeded        yes" in done.out
+
+
 def test_check_finds_dependent_draws(dpaudit: Command, targets: Path) -> None:
     said = dpaudit("check", f"{targets}:dependent")
     assert said.code == 1, said

@@ -29,7 +29,10 @@ from auditor.events.features import (
 from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable
 from auditor.events.learners import CAUSES
 from auditor.events.learners.bit_strings import BitsSet
+from auditor.events.learners.coordinate_pairs import CoordinateProduct
 from auditor.events.learners.joined_fields import JoinedFields, PredictedField
+from auditor.events.learners.residues import Remainder
+from auditor.events.learners.texts import CharacterInText, NumberInText, WordInText
 from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.noise_score import NoiseScore
 from auditor.events.numbers_in_text import Written
@@ -113,6 +116,11 @@ PHRASES: list[tuple[Any, str]] = [
     (Elements("count", ("str", TEXT)), "key, member or value that is present or not, or its number"),
     (Elements("first", ("number", NUMBER)), "place of a value in the output"),
     (Written("text"), "threshold on the value of a number that the output writes"),
+    (NumberInText(0, (TEXT,)), "threshold on the value of a number in a text"),
+    (CharacterInText(0, (TEXT,)), "value of the output: a character of a text"),
+    (WordInText(TEXT), "value of the output: a word that a text holds or not"),
+    (Remainder(2, 1), "value of the output: its remainder"),
+    (CoordinateProduct(3, 7, (0.0, 0.0), 9), "coordinates that go together on one dataset more than on the other"),
     (Unreachable(NUMBER, base=Written("<d")), "floating-point bit structure of a number that the output writes"),
     (Score(None, "logistic", False), "learned score"),
     (

@@ -97,7 +97,6 @@ def test_all_other_values_stay_a_list_of_symbols(outputs: list[Any]) -> None:
     [
         np.array(["a", "b", "a"]),
         np.array(["a", None, 1], dtype=object),
-        np.array([1j, 2, 3]),
         pd.Series(["a", "b", "c"]),
     ],
     ids=repr,

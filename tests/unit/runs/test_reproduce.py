@@ -370,6 +370,13 @@ def test_packing_gives_the_same_bytes_and_loses_none(results: Path) -> None:
     assert lzma.decompress(small) == content
 
 
+def test_results_are_read_from_their_folder(dpaudit: Command, results: Path, tmp_path: Path) -> None:
+    assert results.name == "results.json"
+    assert read_results(results.parent) == read_results(results)
+    assert dpaudit("diff", results.parent, results).out == "no claim differs\n"
+    refused(dpaudit("replay", tmp_path), str(tmp_path / "results.json"))
+
+
 def test_every_command_reads_packed_results(dpaudit: Command, results: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.xz"
     small.write_bytes(pack_bytes(results.read_bytes()))

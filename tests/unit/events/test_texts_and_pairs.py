@@ -1,0 +1,216 @@
+"""Events on texts, on remainders of whole numbers, and on pairs of coordinates."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditor import Pair, PureDP, audit, one_draw
+from auditor.events.codec import chain_from_json, chain_to_json
+from auditor.events.event_learner import Chain
+from auditor.events.ignored_causes import find_kept_without
+from auditor.events.learners import coordinate_pairs, residues, texts
+from auditor.events.learners.coordinate_pairs import CoordinateProduct
+from auditor.events.learners.residues import Remainder
+from auditor.events.learners.texts import CharacterInText, NumberInText, WordInText, find_texts
+from auditor.targets.values import Typed
+
+Array = NDArray[Any]
+Rng = np.random.Generator
+NAN = math.nan
+PAIR = Pair(np.array([0.0]), np.array([1.0]))
+LETTERS = np.array(list("abcdefghij"))
+
+
+def audited(mechanism: Any, draws: int, epsilon: float = 1.0) -> Any:
+    """At alpha = 1e-6, the false-alarm probability of each test of a mechanism that keeps its claim."""
+    return audit(mechanism, PureDP(epsilon), PAIR, draws=draws, alpha=1e-6)
+
+
+def letters(rng: Rng, size: int = 6) -> str:
+    return "".join(rng.choice(LETTERS, size))
+
+
+def flag(data: Array, rng: Rng, level: float) -> bool:
+    """Randomised response of a level: whether the data are 1."""
+    return bool(rng.random() < math.exp(level) / (1 + math.exp(level))) == bool(data[0])
+
+
+# ------------------------------------------------------------------------------------------ texts
+
+
+def test_numbers_characters_and_words_are_read_by_their_place() -> None:
+    batch = ["a 1.5, -2e3 and .5", "none", "7", {"a": "x3"}, {"a": [1, "4-5"]}, 2.5, None, Typed("T", "1_0")]
+    np.testing.assert_array_equal(NumberInText(1)(batch), [-2000, *[NAN] * 6, 0.0])
+    np.testing.assert_array_equal(NumberInText(0, ("a",))(batch), [*[NAN] * 3, 3.0, *[NAN] * 4])
+    np.testing.assert_array_equal(NumberInText(1, ("a", 1))(batch), [*[NAN] * 4, -5.0, *[NAN] * 3])
+    np.testing.assert_array_equal(CharacterInText(1)(batch), [32.0, 111.0, *[NAN] * 5, 95.0])
+    np.testing.assert_array_equal(CharacterInText(-1)(batch), [53.0, 101.0, 55.0, *[NAN] * 4, 48.0])
+    np.testing.assert_array_equal(WordInText("and")(batch), [1.0, 0.0, 0.0, *[NAN] * 4, 0.0])
+    np.testing.assert_array_equal(WordInText("x", ("a",))(batch), [*[NAN] * 3, 1.0, *[NAN] * 4])
+    for feature in (NumberInText(0), CharacterInText(0), WordInText("a")):
+        assert np.isnan(feature(np.zeros(3))).all()
+    assert list(find_texts({"a": ["b", 1], "c": {"d": "e"}})) == [(("a", 0), "b"), (("c", "d"), "e")]
+    assert list(find_texts([1.0, 2])) == list(find_texts(3)) == []
+
+
+def test_events_on_texts_in_words() -> None:
+    number, character, word = NumberInText(1), CharacterInText(-1, ("a", 1)), WordInText("yes")
+    assert number.below(2.0) == "number 2 in the text of output <= 2"
+    assert number.above(2.0) == "number 2 in the text of output > 2"
+    assert character.below(97.0) == "character [-1] in the text of output['a'][1] <= 'a'"
+    assert character.above(97.0) == "character [-1] in the text of output['a'][1] > 'a'"
+    assert word.below(0.0) == "the text of output does not hold the word 'yes'"
+    assert word.above(0.0) == "the text of output holds the word 'yes'"
+    for feature in (number, character, word, Remainder(2, 1), CoordinateProduct(0, 1, (0.0, 1.0), 2)):
+        chain = Chain(feature, "below", (0.5,))
+        record = chain_to_json(chain)
+        assert record is not None
+        assert chain_from_json(record) == chain
+
+
+def test_what_differs_in_texts_is_offered() -> None:
+    low, high = [f"{k % 3} of {k % 5}" for k in range(60)], [f"{k % 3} of {k % 5 + 4}" for k in range(60)]
+    assert NumberInText(1) in dict(texts.learn_features(low, high))
+    so, not_so = [f"{k} it is so" for k in range(60)], [f"{k} it is not so" for k in range(60)]
+    said = dict(texts.learn_features(so, not_so))
+    assert said[WordInText("not")] > 7
+    assert any(isinstance(feature, CharacterInText) for feature in said)
+    # Of texts that repeat, symbols tell as much.
+    assert not dict(texts.learn_features(["it is so"] * 60, ["it is not so"] * 60))
+    # Equal texts, texts that are numbers, and outputs without texts offer nothing.
+    assert not dict(texts.learn_features(low, low))
+    assert not dict(texts.learn_features(["text"] * 9, ["text"] * 9))
+    assert not any(isinstance(f, NumberInText) for f in dict(texts.learn_features(["1", "2"] * 20, ["5", "6"] * 20)))
+    assert not dict(texts.learn_features([1.0, 2.0] * 20, [3.0, 4.0] * 20))
+    assert not dict(texts.learn_features(np.zeros(20), np.ones(20)))
+    assert not dict(texts.learn_features([{"a": k} for k in range(60)], [{"a": k + 9} for k in range(60)]))
+    # That a number is missing is another kind of event.
+    assert not any(isinstance(f, WordInText) for f in dict(texts.learn_features(["nan a"] * 60, ["inf a"] * 60)))
+
+
+WRITERS: dict[str, tuple[Callable[[bool, Rng], Any], str]] = {
+    "first character": (lambda bit, rng: ("A" if bit else "B") + letters(rng), "character [0]"),
+    "character": (lambda bit, rng: letters(rng) + ("A" if bit else "B") + letters(rng), "character [6]"),
+    "last digit": (lambda bit, rng: f"{rng.normal():.3f}{'7' if bit else '1'}", "character [-1]"),
+    "word": (lambda bit, rng: " ".join(rng.permutation([letters(rng), letters(rng), "yes" if bit else "not"])), "word"),
+    "field": (lambda bit, rng: {"id": letters(rng), "is": f"{letters(rng)}{int(bit)}"}, "output['is']"),
+    "base 64": (
+        lambda bit, rng: base64.b64encode(np.float64(rng.normal() + (1e9 if bit else 0)).tobytes()).decode(),
+        "character [",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_a_bit_that_a_text_shows_is_found(form: str) -> None:
+    write, words = WRITERS[form]
+    found = audited(one_draw(lambda data, rng: write(flag(data, rng, 3.0), rng)), 1_000)
+    assert found.verdict == "violation"
+    assert words in found.event
+    kept = audited(one_draw(lambda data, rng: write(flag(data, rng, 1.0), rng)), 2_000)
+    assert kept.verdict in ("consistent", "inconclusive")
+
+
+@pytest.mark.parametrize("write", [repr, lambda value: f"about {value!r}", lambda value: {"a": repr(value)}])
+def test_bits_of_floats_are_not_found_by_the_characters_of_a_text(write: Any) -> None:
+    def textbook(data: Array, rng: Rng) -> Any:
+        return write(float(data[0] + rng.laplace()))
+
+    ignoring = audit(one_draw(textbook), PureDP(1.0), PAIR, draws=8_000, alpha=1e-6, ignore="floating-point")
+    assert ignoring.verdict in ("consistent", "inconclusive"), ignoring.event
+    keeps = find_kept_without(("floating-point",))
+    assert keeps is not None
+    drawn = [write(float(value)) for value in np.random.default_rng(0).laplace(size=40)]
+    assert not keeps(drawn, drawn)(CharacterInText(-1))
+    short = [write(k) for k in range(40)]
+    assert keeps(short, short)(CharacterInText(-1))
+
+
+# ------------------------------------------------------------------------- remainders, coordinates
+
+
+def test_remainders_of_whole_numbers() -> None:
+    even = Remainder(2, 0)
+    np.testing.assert_array_equal(even(np.array([2, 3, -4, -5, 2**62])), [1.0, 0.0, 1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(even(np.array([2.0, 2.5, NAN, np.inf, 2.0**60])), [1.0, *[NAN] * 4])
+    np.testing.assert_array_equal(even(["2", 2, None, [2]]), [NAN, 1.0, NAN, NAN])
+    assert even.above(0.0) == "output leaves the remainder 0 when divided by 2"
+    assert even.below(0.0) == "output does not leave the remainder 0 when divided by 2"
+
+
+def test_a_bit_in_the_last_place_of_large_numbers_is_found() -> None:
+    def parity(level: float, step: int = 2) -> Any:
+        def mechanism(data: Array, n: int, rng: Rng) -> Array:
+            shown = (rng.random(n) < math.exp(level) / (1 + math.exp(level))) == bool(data[0])
+            return np.asarray(step * rng.integers(0, 2**40, size=n) + shown)
+
+        return mechanism
+
+    for step in (2, 5):
+        found = audited(parity(3.0, step), 2_000)
+        assert found.verdict == "violation"
+        assert f"divided by {step}" in found.event
+    assert audited(parity(1.0), 4_000).verdict in ("consistent", "inconclusive")
+
+
+def test_remainders_are_offered_beyond_doubt_alone() -> None:
+    rng = np.random.default_rng(0)
+    even, odd = 2 * rng.integers(2**40, size=(2, 400)) + np.array([[0], [1]])
+    assert [feature for feature, _ in residues.learn_features(even, odd)] == [Remainder(2, 0)]
+    assert not list(residues.learn_features(even[:60], odd[:60]))
+    mixed = rng.integers(2**40, size=(2, 4_000))
+    assert not list(residues.learn_features(*mixed))
+    assert not list(residues.learn_features(even % 8, odd % 8))  # they repeat: symbols tell as much
+    assert not list(residues.learn_features(even + 0.5, odd + 0.5))
+    assert not list(residues.learn_features(np.stack([even, even], 1), np.stack([odd, odd], 1)))
+
+
+def correlated(rng: Rng, n: int, i: int, j: int, r: float, d: int = 30) -> Array:
+    """Standard normal coordinates, two of them with a correlation."""
+    rows = rng.normal(size=(n, d))
+    rows[:, j] = r * rows[:, i] + math.sqrt(1 - r * r) * rows[:, j]
+    return rows
+
+
+def test_the_product_of_two_coordinates() -> None:
+    product = CoordinateProduct(0, 2, (1.0, -0.5), 3)
+    np.testing.assert_array_equal(product(np.array([[2.0, 9.0, 1.5], [0.0, 9.0, -1.5]])), [2.0, 1.0])
+    assert np.isnan(product(np.zeros((2, 4)))).all()
+    np.testing.assert_array_equal(product([[2.0, 9.0, 1.5], "text"]), [2.0, NAN])
+    assert product.below(0.5) == "(output[0] - 1) (output[2] + 0.5) <= 0.5"
+    assert product.above(0.5) == "(output[0] - 1) (output[2] + 0.5) > 0.5"
+
+
+@pytest.mark.parametrize("r", [0.95, -0.95])
+def test_two_coordinates_that_go_together_on_one_dataset_are_found(r: float) -> None:
+    def mechanism(data: Array, n: int, rng: Rng) -> Array:
+        return correlated(rng, n, 2, 27, r * float(data[0]))
+
+    found = audited(mechanism, 3_000)
+    assert found.verdict == "violation"
+    assert "output[2]" in found.event
+    assert "output[27]" in found.event
+    assert "go together" in found.counterexample.cause
+    same = audited(lambda data, n, rng: correlated(rng, n, 2, 27, r), 3_000)
+    assert same.verdict in ("consistent", "inconclusive")
+
+
+def test_pairs_of_coordinates_are_offered_beyond_doubt_alone() -> None:
+    rng = np.random.default_rng(0)
+    apart, together = correlated(rng, 400, 2, 27, 0.0), correlated(rng, 400, 2, 27, 0.9)
+    ((feature, score),) = coordinate_pairs.learn_features(apart, together)
+    assert (feature.i, feature.j, score > 8) == (2, 27, True)  # type: ignore[attr-defined]
+    assert not list(coordinate_pairs.learn_features(apart, correlated(rng, 400, 2, 27, 0.0)))
+    assert not list(coordinate_pairs.learn_features(apart[:40], together[:40]))
+    assert not list(coordinate_pairs.learn_features(apart[:, 0], together[:, 0]))
+    assert not list(coordinate_pairs.learn_features(apart > 0, together > 0))
+    assert not list(coordinate_pairs.learn_features(list(apart), list(together)))
+    wide = np.zeros((400, 300))
+    assert not list(coordinate_pairs.learn_features(wide, wide + 1))
