@@ -11,6 +11,7 @@ from auditor.datasets import Pair
 DRAWS = 1_000
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _PLACE = r"output(?:\[\d+\])*"
+_TERM = r"\(output\[\d+\] [-+] \d+(?:\.\d+)?(?:e[+-]?\d+)?\)"
 #: Forms of events that are Python, or nearly so.
 _FORMS = (
     (re.compile(rf"({_PLACE}) (<=|>|<|>=) ({_NUMBER})"), r"\1 \2 \3"),
@@ -19,6 +20,10 @@ _FORMS = (
     (re.compile(rf"({_PLACE}) in \{{({_NUMBER}(?:, {_NUMBER})*)\}}"), r"\1 in (\2,)"),
     (re.compile(rf"output is (\[{_NUMBER}(?:, {_NUMBER})*\])"), r"list(output) == \1"),
     (re.compile(rf"sum\(output\) (<=|>) ({_NUMBER})"), r"sum(output) \1 \2"),
+    (re.compile(rf"({_TERM}) ({_TERM}) (<=|>) ({_NUMBER})"), r"\1 * \2 \3 \4"),
+    (re.compile(r"output leaves the remainder (\d+) when divided by (\d+)"), r"output % \2 == \1"),
+    (re.compile(r"output does not leave the remainder (\d+) when divided by (\d+)"), r"output % \2 != \1"),
+    (re.compile(r"character (\[-?\d+\]) in the text of output (<=|>) ('[^'\\]')"), r"output\1 \2 \3"),
 )
 #: Arguments of a function that takes a generator, or none.
 _CALL = "arguments = [data, n, np.random.default_rng()][: len(inspect.signature(draw).parameters)]"

@@ -13,7 +13,10 @@ import pytest
 
 from auditor import Pair
 from auditor.audits.counterexamples.program import express_event, write_program
+from auditor.report.html import render_html
+from auditor.runs.diff import read_results
 from tests.commandline import Command
+from tests.unit.report.test_report import unpack_page
 
 RELEASE = '''
 import numpy as np
@@ -35,6 +38,10 @@ def leaky(data, n, rng):
         ("output in {3, 4.5}", "output in (3, 4.5,)", 4.5, 4),
         ("output is [0, 1]", "list(output) == [0, 1]", [0, 1], [1, 1]),
         ("sum(output) > 1e-3", "sum(output) > 1e-3", [1, 0], [0, 0]),
+        ("(output[0] - 1) (output[2] + 0.5) <= -1", "(output[0] - 1) * (output[2] + 0.5) <= -1", [0, 0, 1], [2, 0, 1]),
+        ("output leaves the remainder 1 when divided by 5", "output % 5 == 1", -4, 5),
+        ("output does not leave the remainder 1 when divided by 5", "output % 5 != 1", 5, -4),
+        ("character [-1] in the text of output > 'a'", "output[-1] > 'a'", "ab", "ba"),
     ],
 )
 def test_an_event_is_told_in_python(event: str, expression: str, shown: object, other: object) -> None:
