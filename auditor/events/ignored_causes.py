@@ -23,8 +23,8 @@ from auditor.targets.values import strip_type
 _LOOK = 256
 #: A decimal number of so many digits that a float of double precision may be meant.
 _LONG = re.compile(rb"\d\.?(?:\d\.?){13}")
-#: So many letters and digits that they may stand for the eight bytes of a float.
-_ENCODED = re.compile(rb"[0-9A-Za-z+/=_-]{11}")
+#: So many letters and digits that they may stand for the bytes of a float, or such bytes.
+_ENCODED = re.compile(r"[0-9A-Za-z.+/=_-]{11}|[\x00-\x08\x0e-\x1f\x7f-\xff]")
 #: Layouts of floats in bytes; part of the outputs that must hold floats of usual size, and that size, as in `Written`.
 _LAYOUTS, _MOST, _SMALLEST, _LARGEST = ("<f8", ">f8", "<f4", ">f4"), 0.9, 1e-30, 1e30
 
@@ -85,8 +85,8 @@ def _find_writing(x: Batch, y: Batch) -> tuple[type, ...]:
     texts = [value.encode() if isinstance(value, str) else value for value in values if isinstance(value, str | bytes)]
     if any(map(_LONG.search, texts)):
         found.append(Shape)
-    inside = (text.encode(errors="replace") for value in values for _, text in find_texts(value))
-    if any(_LONG.search(text) or _ENCODED.search(text) for text in inside):
+    inside = (text for value in values for _, text in find_texts(value))
+    if any(_ENCODED.search(text) for text in inside):
         found.append(CharacterInText)
     if _hold_floats([value for value in values if isinstance(value, bytes)]):
         found += [BitsSet, Flag]

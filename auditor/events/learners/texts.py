@@ -32,7 +32,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _MISSING = frozenset({"nan", "inf", "infinity", "none", "null", "na", "nat"})
 #: Outputs a side that are looked at, texts of an output, and numbers, words and characters of a text from either end;
 #: arbitrary, each is read one by one.
-_ROWS, _TEXTS, _NUMBERS, _WORDS, _CHARACTERS = 512, 16, 16, 64, 32
+_ROWS, _TEXTS, _NUMBERS, _WORDS, _CHARACTERS = 512, 16, 16, 64, 256
 #: Part of the outputs that have a number or a character at its place; arbitrary.
 _MOST = 0.9
 #: Part of the texts at a place that are different; of those that repeat symbols say all but the order. Arbitrary.
@@ -47,8 +47,8 @@ def _read_texts(batch: Batch, path: Path, read: Callable[[str], float]) -> Array
     """A number that is read off the text at a place of each output: NaN for what is no text."""
     if isinstance(batch, np.ndarray):
         return np.full(len(batch), math.nan)
-    texts = map(strip_type, values_at(batch, path))
-    return np.array([read(text) if isinstance(text, str) else math.nan for text in texts], dtype=np.float64)
+    texts = [_as_text(strip_type(part), path) for part in values_at(batch, path)]
+    return np.array([math.nan if text is None else read(text) for text in texts], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _words_of(text: str) -> list[str]:
 
 
 def find_texts(output: Any) -> Iterator[tuple[Path, str]]:
-    """Find the texts in an output.
+    """Find the texts in an output, and bytes in its parts.
 
     Parameters
     ----------
@@ -178,15 +178,22 @@ def find_texts(output: Any) -> Iterator[tuple[Path, str]]:
     Yields
     ------
     tuple of (tuple, str)
-        Keys and positions that lead to a text, and the text.
+        Keys and positions that lead to a text, and the text; of bytes, which have no features of their own inside of an
+        output, each is a character.
     """
     output = strip_type(output)
     if isinstance(output, list | tuple) and _NUMBERS_ALONE.issuperset(map(type, output)):
         return
     for path, part in [((), output)] if isinstance(output, str) else walk_elements(output):
-        text = strip_type(part)
-        if isinstance(text, str):
+        text = _as_text(strip_type(part), path)
+        if text is not None:
             yield path, text
+
+
+def _as_text(part: Any, path: Path) -> str | None:
+    if isinstance(part, bytes) and path:
+        return part.decode("latin-1")
+    return part if isinstance(part, str) else None
 
 
 def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
@@ -202,56 +209,60 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
         return
     looked = [*x[:rows], *y[:rows]]
     columns = columns_of(looked)
-    if columns is not None and not any(str in column.kinds for column in columns.columns):
+    if columns is not None and not any({str, bytes} & column.kinds for column in columns.columns):
         return
     texts = [list(itertools.islice(find_texts(output), _TEXTS)) for output in looked]
     if not any(texts):
         return
-    yield from _find_differing_places(texts, rows, _numbers_at, NumberInText, _LEAST_NUMBER)
-    at: defaultdict[Path, list[str]] = defaultdict(list)
-    for path, text in itertools.chain.from_iterable(texts):
-        at[path].append(text)
-    varied = {path for path, held in at.items() if len(set(held)) > _DISTINCT * len(held)}
-    texts = [[(path, text) for path, text in held if path in varied] for held in texts]
-    yield from _find_differing_places(texts, rows, _characters_at, CharacterInText, _LEAST_CHARACTER)
+    yield from _find_numbers(texts, rows)
+    at: defaultdict[Path, list[str | None]] = defaultdict(lambda: [None] * len(texts))
+    for k, held in enumerate(texts):
+        for path, text in held:
+            at[path][k] = text
+    varied = {path: column for path, column in at.items() if len(set(column)) > _DISTINCT * len(column)}
+    for path, column in varied.items():
+        yield from _find_characters(path, column, rows)
+    words = [[(word, path) for path, text in held if path in varied for word in _words_of(text)] for held in texts]
     counts = PresenceCounts()
-    words = [[(word, path) for path, text in held for word in _words_of(text)] for held in texts]
     counts.add(words[:rows], words[rows:])
     for word in counts.different(rows):
         score = compare_counts(np.array([float(counts.x[word])]), np.array([float(counts.y[word])]), rows)
         yield WordInText(*word), float(score[0])
 
 
-def _find_differing_places(
-    texts: Sequence[Sequence[tuple[Path, str]]],
-    rows: int,
-    read: Callable[[Path, str], dict[int, float]],
-    feature: Callable[[int, Path], Feature],
-    least: float,
-) -> Iterator[tuple[Feature, float]]:
-    """Features of the places in texts whose values differ most; the first ``rows`` outputs are of the first side."""
-    held = [{(place, path): v for path, text in of for place, v in read(path, text).items()} for of in texts]
+def _find_numbers(texts: Sequence[Sequence[tuple[Path, str]]], rows: int) -> Iterator[tuple[Feature, float]]:
+    """Numbers in texts that differ most, but for texts that are a number and nothing else, see `Written`.
+
+    The first ``rows`` outputs are of the first side.
+    """
+    held: list[dict[tuple[int, Path], float]] = []
+    for of in texts:
+        read = [(path, _numbers_of(text)) for path, text in of if path or not NUMBER.fullmatch(text)]
+        held.append({(k, path): number for path, numbers in read for k, number in enumerate(numbers)})
     seen = Counter(itertools.chain.from_iterable(held))
     places = [place for place, count in seen.items() if count >= _MOST * len(held)]
-    if not places:
-        return
-    table = np.array([[values.get(place, math.nan) for place in places] for values in held])
-    scores = screen_coordinates(table[:rows], table[rows:])
-    for k in best_columns(scores, _OFFERED, least):
-        yield feature(*places[k]), float(scores[k])
+    if places:
+        table = np.array([[numbers.get(place, math.nan) for place in places] for numbers in held])
+        scores = screen_coordinates(table[:rows], table[rows:])
+        for k in best_columns(scores, _OFFERED, _LEAST_NUMBER):
+            yield NumberInText(*places[k]), float(scores[k])
 
 
-def _numbers_at(path: Path, text: str) -> dict[int, float]:
-    """Numbers in a text; none of a text that is a number, see `Written`."""
-    return {} if not path and NUMBER.fullmatch(text) else dict(enumerate(_numbers_of(text)))
-
-
-def _characters_at(path: Path, text: str) -> dict[int, float]:
-    """Characters at the beginning and at the end of a text."""
-    del path
-    end = text[-_CHARACTERS:]
-    found = {place: float(ord(character)) for place, character in enumerate(text[:_CHARACTERS])}
-    return found | {place - len(end): float(ord(character)) for place, character in enumerate(end)}
+def _find_characters(path: Path, column: Sequence[str | None], rows: int) -> Iterator[tuple[Feature, float]]:
+    """Characters of the texts at a place that differ most, counted from the beginning or from the end."""
+    tables, places = [], []
+    for step in (1, -1):
+        texts = [(text or "")[::step][:_CHARACTERS] for text in column]
+        width = max(map(len, texts))
+        codes = np.array(texts, dtype=f"U{max(width, 1)}").view(np.uint32).reshape(len(texts), -1).astype(np.float64)
+        codes[np.arange(codes.shape[1]) >= np.array([len(text) for text in texts])[:, None]] = math.nan
+        tables.append(codes)
+        places += [k if step == 1 else -1 - k for k in range(codes.shape[1])]
+    table = np.concatenate(tables, axis=1)
+    often = (~np.isnan(table)).mean(axis=0) >= _MOST
+    scores = np.where(often, screen_coordinates(table[:rows], table[rows:]), 0.0)
+    for k in best_columns(scores, _OFFERED, _LEAST_CHARACTER):
+        yield CharacterInText(places[k], path), float(scores[k])
 
 
 CAUSES = {

@@ -57,7 +57,9 @@ def test_numbers_characters_and_words_are_read_by_their_place() -> None:
     for feature in (NumberInText(0), CharacterInText(0), WordInText("a")):
         assert np.isnan(feature(np.zeros(3))).all()
     assert list(find_texts({"a": ["b", 1], "c": {"d": "e"}})) == [(("a", 0), "b"), (("c", "d"), "e")]
-    assert list(find_texts([1.0, 2])) == list(find_texts(3)) == []
+    assert list(find_texts([1.0, 2])) == list(find_texts(3)) == list(find_texts(b"ab")) == []
+    assert list(find_texts([b"\xff", 1])) == [((0,), "\xff")]
+    np.testing.assert_array_equal(CharacterInText(0, (0,))([[b"\xff"], ["a"], b"ab", [1]]), [255.0, 97.0, NAN, NAN])
 
 
 def test_events_on_texts_in_words() -> None:
@@ -101,6 +103,8 @@ WRITERS: dict[str, tuple[Callable[[bool, Rng], Any], str]] = {
     "last digit": (lambda bit, rng: f"{rng.normal():.3f}{'7' if bit else '1'}", "character [-1]"),
     "word": (lambda bit, rng: " ".join(rng.permutation([letters(rng), letters(rng), "yes" if bit else "not"])), "word"),
     "field": (lambda bit, rng: {"id": letters(rng), "is": f"{letters(rng)}{int(bit)}"}, "output['is']"),
+    "long": (lambda bit, rng: letters(rng, 150) + ("A" if bit else "B") + letters(rng, 150), "character ["),
+    "bytes of a field": (lambda bit, rng: {"is": rng.bytes(9) + bytes([90 + bit]) + rng.bytes(9)}, "output['is']"),
     "base 64": (
         lambda bit, rng: base64.b64encode(np.float64(rng.normal() + (1e9 if bit else 0)).tobytes()).decode(),
         "character [",
