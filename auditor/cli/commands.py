@@ -46,6 +46,21 @@ class GivenPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class ResultsPath(GivenPath):
+    """A results.json, also named by the folder that holds it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Find the file in a folder.
+
+        Parameters
+        ----------
+        value, param, ctx
+            As for `GivenPath`.
+        """
+        path = super().convert(value, param, ctx)
+        return path / "results.json" if path.is_dir() else path
+
+
 def _refuse_repeats(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
     """Refuse a second -k.
 
@@ -200,7 +215,7 @@ def show(claim_id: str, paths: tuple[str, ...]) -> None:
 
 
 @click.command(short_help="Render the reports again.")
-@click.argument("results", type=GivenPath())
+@click.argument("results", type=ResultsPath())
 @click.option("--out", type=GivenPath(file_okay=False), default=None, help="Folder [default: that of RESULTS].")
 @BASELINE
 @click.option(
@@ -289,7 +304,7 @@ def _results_of(content: Mapping[str, Any], path: Path) -> list[AuditResult]:
 
 
 @click.command(short_help="Write an evidence sheet for a reviewer.")
-@click.argument("results", type=GivenPath())
+@click.argument("results", type=ResultsPath())
 @click.argument("claim_id", metavar="[ID]", required=False)
 @click.option("--unit", default="", help='What a row stands for, such as "one patient"; results do not know it.')
 @click.option(
@@ -320,7 +335,7 @@ def evidence(results: Path, claim_id: str | None, unit: str, out: Path | None) -
 
 
 @click.command(short_help="Write findings to a baseline, as known.")
-@click.argument("results", type=GivenPath())
+@click.argument("results", type=ResultsPath())
 @click.option(
     "-o",
     "--output",
@@ -352,7 +367,7 @@ def baseline(results: Path, output: Path) -> None:
 
 
 @click.command(short_help="Run recorded results again, and compare.")
-@click.argument("results", type=GivenPath())
+@click.argument("results", type=ResultsPath())
 @SELECTION
 @click.option(
     "--sample",
@@ -391,7 +406,7 @@ def reproduce(
 
 
 @click.command(short_help="Replay a counterexample.")
-@click.argument("results", type=GivenPath())
+@click.argument("results", type=ResultsPath())
 @click.argument("claim_id", metavar="[ID]", required=False)
 @click.option("--target", default=None, help="Target to draw from [default: the attacked one].")
 @click.option("--data", type=GivenPath(), default=None, help="Dataset of the attack, if it was private.")
@@ -427,8 +442,8 @@ def replay(
 
 
 @click.command(short_help="Compare two results.")
-@click.argument("first", type=GivenPath())
-@click.argument("second", type=GivenPath())
+@click.argument("first", type=ResultsPath())
+@click.argument("second", type=ResultsPath())
 def diff(first: Path, second: Path) -> None:
     """Compare two results.json claim by claim: verdicts, claims and lower bounds.
 

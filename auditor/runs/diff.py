@@ -33,17 +33,11 @@ _BEFORE = 12
 def read_results(path: Path) -> dict[str, Any]:
     """Read a results.json, also one that is packed as an .xz file.
 
-    Parameters
-    ----------
-    path : Path
-        The file, or the folder that holds it.
-
     Raises
     ------
     SpecificationError
         If it cannot be read, or has no manifest, or a claim of it lacks what every claim has.
     """
-    path = path / "results.json" if path.is_dir() else path
     try:
         content = json.loads(_unpack_content(path.read_bytes()).decode("utf-8"))
     except (OSError, ValueError, EOFError, RecursionError, lzma.LZMAError) as error:
