@@ -21,8 +21,8 @@ _FORMS = (
     (re.compile(rf"output is (\[{_NUMBER}(?:, {_NUMBER})*\])"), r"list(output) == \1"),
     (re.compile(rf"sum\(output\) (<=|>) ({_NUMBER})"), r"sum(output) \1 \2"),
     (re.compile(rf"({_TERM}) ({_TERM}) (<=|>) ({_NUMBER})"), r"\1 * \2 \3 \4"),
-    (re.compile(r"output leaves the remainder (\d+) when divided by (\d+)"), r"output % \2 == \1"),
-    (re.compile(r"output does not leave the remainder (\d+) when divided by (\d+)"), r"output % \2 != \1"),
+    (re.compile(rf"({_PLACE}) leaves the remainder (\d+) when divided by (\d+)"), r"\1 % \3 == \2"),
+    (re.compile(rf"({_PLACE}) does not leave the remainder (\d+) when divided by (\d+)"), r"\1 % \3 != \2"),
     (re.compile(r"character (\[-?\d+\]) in the text of output (<=|>) ('[^'\\]')"), r"output\1 \2 \3"),
 )
 #: Arguments of a function that takes a generator, or none.

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.events.features import Feature
+from auditor.events.features import Feature, columns_of
 from auditor.events.screening import compare_counts
 from auditor.targets.outputs import Batch, read_column
 
 Array = NDArray[np.float64]
 
-#: Divisors that are tried; arbitrary, those that people and machines count by.
-_DIVISORS = (2, 3, 5, 8, 10, 16)
+#: Divisors that are tried, those that people and machines count by, and draws a side that are looked at; arbitrary.
+_DIVISORS, _ROWS = (2, 3, 5, 8, 10, 16), 4_096
+#: Widest rows whose coordinates are looked at, for whether they are even, and draws a side of those; arbitrary.
+_WIDEST, _OF_ROWS = 1_024, 1_024
 #: Least score of a remainder, in standard errors. So much is beyond doubt whatever was tried.
 _LEAST = 8.0
 #: Numbers that are looked at first, and the part of these that are different; of numbers that repeat symbols say all
@@ -34,29 +37,45 @@ class Remainder:
     Parameters
     ----------
     divisor, remainder : int
+    column : int or None
+        A coordinate; None for outputs that are numbers.
+    width : int
+        Number of coordinates; an output of another shape has no value.
     """
 
     divisor: int
     remainder: int
+    column: int | None = None
+    width: int = 0
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        if isinstance(batch, np.ndarray) and batch.ndim == 1 and batch.dtype.kind in "iu":
-            return np.asarray(batch % self.divisor == self.remainder, dtype=np.float64)
-        values = read_column(batch)
+        if self.column is None:
+            values = read_column(batch)
+            if isinstance(batch, np.ndarray) and batch.ndim == 1 and batch.dtype.kind in "iu":
+                return np.asarray(batch % self.divisor == self.remainder, dtype=np.float64)
+        elif isinstance(batch, np.ndarray) and batch.shape[1:] == (self.width,) and batch.dtype.kind in "iu":
+            return np.asarray(batch[:, self.column] % self.divisor == self.remainder, dtype=np.float64)
+        else:
+            values = columns_of(batch, [self.column], self.width)[:, 0]
         with np.errstate(invalid="ignore"):
             left = np.mod(values, self.divisor)
         return np.where(_are_whole(values), (left == self.remainder).astype(np.float64), np.nan)
 
+    @property
+    def name(self) -> str:
+        """In words."""
+        return "output" if self.column is None else f"output[{self.column}]"
+
     def below(self, cut: float) -> str:
         """In words."""
         del cut
-        return f"output does not leave the remainder {self.remainder} when divided by {self.divisor}"
+        return f"{self.name} does not leave the remainder {self.remainder} when divided by {self.divisor}"
 
     def above(self, cut: float) -> str:
         """In words."""
         del cut
-        return f"output leaves the remainder {self.remainder} when divided by {self.divisor}"
+        return f"{self.name} leaves the remainder {self.remainder} when divided by {self.divisor}"
 
 
 def _are_whole(values: Array) -> NDArray[np.bool_]:
@@ -72,9 +91,13 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     x, y : ndarray of shape (n,) or (n, d), or list
         Past draws of each side.
     """
-    n = min(len(x), len(y))
-    if n < _LEAST**2 or any(isinstance(side, np.ndarray) and side.dtype.kind not in "iuf" for side in (x, y)):
+    arrays = [side for side in (x, y) if isinstance(side, np.ndarray)]
+    if min(len(x), len(y)) < _LEAST**2 or any(side.dtype.kind not in "iuf" for side in arrays):
         return
+    if len(arrays) == 2 and arrays[0].ndim == arrays[1].ndim == 2:
+        yield from _find_parity(*arrays)
+        return
+    n = min(len(x), len(y), _ROWS)
     a, b = read_column(x[:n]), read_column(y[:n])
     if len(np.unique(a[:_LOOK])) < _DISTINCT * _LOOK or not (_are_whole(a).all() and _are_whole(b).all()):
         return
@@ -87,6 +110,20 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
             best = Remainder(divisor, k), float(scores[k])
     if best is not None:
         yield best
+
+
+def _find_parity(x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[Feature, float]]:
+    """The coordinate of rows of integers that hardly repeat which is even more often on one side."""
+    n, d = min(len(x), len(y), _OF_ROWS), x.shape[1]
+    if y.shape[1] != d or not 0 < d <= _WIDEST or x.dtype.kind == "f" or y.dtype.kind == "f":
+        return
+    looked = np.sort(x[:_LOOK], axis=0)
+    varied = (np.diff(looked, axis=0) != 0).sum(axis=0) >= _DISTINCT * _LOOK
+    first, second = ((side[:n] % 2).sum(axis=0, dtype=np.float64) for side in (x, y))
+    scores = np.where(varied, compare_counts(first, second, n), 0.0)
+    k = int(np.argmax(scores))
+    if scores[k] >= _LEAST:
+        yield Remainder(2, 1, k, d), float(scores[k])
 
 
 CAUSES = {Remainder: ("value of the output: its remainder", 2)}

@@ -30,6 +30,7 @@ from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable
 from auditor.events.learners import CAUSES
 from auditor.events.learners.bit_strings import BitsSet
 from auditor.events.learners.coordinate_pairs import CoordinateProduct
+from auditor.events.learners.element_types import KindAt
 from auditor.events.learners.joined_fields import JoinedFields, PredictedField
 from auditor.events.learners.residues import Remainder
 from auditor.events.learners.texts import CharacterInText, NumberInText, WordInText
@@ -120,6 +121,7 @@ PHRASES: list[tuple[Any, str]] = [
     (CharacterInText(0, (TEXT,)), "value of the output: a character of a text"),
     (WordInText(TEXT), "value of the output: a word that a text holds or not"),
     (Remainder(2, 1), "value of the output: its remainder"),
+    (KindAt(TEXT, (TEXT,)), "type of the output"),
     (CoordinateProduct(3, 7, (0.0, 0.0), 9), "coordinates that go together on one dataset more than on the other"),
     (Unreachable(NUMBER, base=Written("<d")), "floating-point bit structure of a number that the output writes"),
     (Score(None, "logistic", False), "learned score"),

@@ -39,6 +39,8 @@ from auditor.events.features import Feature, LatticeExponent, Linear, Missing, N
 from auditor.events.fitting import learn_symbols
 from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable, near_answers, precision_of
 from auditor.events.learners.bit_strings import BitsSet, bits_of
+from auditor.events.learners.coordinate_pairs import CoordinateProduct
+from auditor.events.learners.element_types import KindAt
 from auditor.events.learners.residues import Remainder
 from auditor.events.learners.texts import CharacterInText, NumberInText, WordInText
 from auditor.events.numbers_in_text import Written, written_in
@@ -843,6 +845,10 @@ FEATURES: list[Feature] = [
     CharacterInText(-1),
     WordInText("x"),
     Remainder(2, 1),
+    Remainder(2, 1, 0, 2),
+    CoordinateProduct(0, 1, (0.5, -0.5), 2),
+    KindAt("float", ("x",)),
+    KindAt("int", (0,)),
     Equal(0, 1, 2),
     Repeats(2),
     Cancelled((1.0, -1.0), (0, 1), 2),

@@ -15,8 +15,9 @@ from auditor import Pair, PureDP, audit, one_draw
 from auditor.events.codec import chain_from_json, chain_to_json
 from auditor.events.event_learner import Chain
 from auditor.events.ignored_causes import find_kept_without
-from auditor.events.learners import coordinate_pairs, residues, texts
+from auditor.events.learners import coordinate_pairs, element_types, residues, texts
 from auditor.events.learners.coordinate_pairs import CoordinateProduct
+from auditor.events.learners.element_types import KindAt
 from auditor.events.learners.residues import Remainder
 from auditor.events.learners.texts import CharacterInText, NumberInText, WordInText, find_texts
 from auditor.targets.values import Typed
@@ -70,7 +71,7 @@ def test_events_on_texts_in_words() -> None:
     assert character.above(97.0) == "character [-1] in the text of output['a'][1] > 'a'"
     assert word.below(0.0) == "the text of output does not hold the word 'yes'"
     assert word.above(0.0) == "the text of output holds the word 'yes'"
-    for feature in (number, character, word, Remainder(2, 1), CoordinateProduct(0, 1, (0.0, 1.0), 2)):
+    for feature in (number, character, word, Remainder(2, 1, 3, 9), CoordinateProduct(0, 1, (0.0, 1.0), 2)):
         chain = Chain(feature, "below", (0.5,))
         record = chain_to_json(chain)
         assert record is not None
@@ -164,6 +165,59 @@ def test_a_bit_in_the_last_place_of_large_numbers_is_found() -> None:
     assert audited(parity(1.0), 4_000).verdict in ("consistent", "inconclusive")
 
 
+def test_a_bit_in_the_last_place_of_a_pixel_is_found() -> None:
+    def image(level: float) -> Any:
+        def mechanism(data: Array, n: int, rng: Rng) -> Array:
+            pixels = rng.integers(0, 256, size=(n, 5, 5)).astype(np.uint8)
+            shown = (rng.random(n) < math.exp(level) / (1 + math.exp(level))) == bool(data[0])
+            pixels[:, 2, 3] = pixels[:, 2, 3] & 254 | shown
+            return pixels
+
+        return mechanism
+
+    found = audited(image(3.0), 2_000)
+    assert found.verdict == "violation"
+    assert found.event in (
+        f"output[13] {does} the remainder 1 when divided by 2" for does in ("leaves", "does not leave")
+    )
+    assert audited(image(1.0), 4_000).verdict in ("consistent", "inconclusive")
+
+
+def test_the_remainder_of_a_coordinate() -> None:
+    odd = Remainder(2, 1, 1, 2)
+    np.testing.assert_array_equal(odd(np.array([[1, 2], [2, 3]])), [0.0, 1.0])
+    np.testing.assert_array_equal(odd(np.array([[1.0, 2.5], [2.0, 3.0]])), [NAN, 1.0])
+    np.testing.assert_array_equal(odd([[1, 3], [1, 2, 3], "text"]), [1.0, NAN, NAN])
+    rows = np.random.default_rng(0).integers(2**30, size=(2, 400, 3))
+    assert not list(residues.learn_features(rows[0], rows[1]))
+    assert [f for f, _ in residues.learn_features(rows[0] * 2, rows[1] * 2 + [0, 1, 0])] == [Remainder(2, 1, 1, 3)]
+    assert not list(residues.learn_features(rows[0] % 2, rows[1] % 2 * 0))  # they repeat
+
+
+def test_types_of_numbers_inside_of_outputs() -> None:
+    whole, real = [{"a": 1, "b": [0.5 * k]} for k in range(40)], [{"a": 1.0, "b": [0.5 * k]} for k in range(40)]
+    offered = dict(element_types.learn_features(whole, real))
+    assert set(offered) == {KindAt("int", ("a",)), KindAt("float", ("a",))}
+    np.testing.assert_array_equal(KindAt("float", ("a",))([whole[0], real[0], 1.0]), [0.0, 1.0, NAN])
+    np.testing.assert_array_equal(KindAt("int", (0,))([[1, "a"], [1.0, "a"], [1, 2], "a"]), [1.0, 0.0, NAN, NAN])
+    assert np.isnan(KindAt("float", ("a",))(np.zeros(2))).all()
+    assert KindAt("float", ("b", 0)).above(0.0) == "type of output['b'][0] is float"
+    assert KindAt("float", ("b", 0)).below(0.0) == "type of output['b'][0] is not float"
+    assert not dict(element_types.learn_features(whole, whole))
+    assert not dict(element_types.learn_features([[1], [None]] * 20, [[1], ["a"]] * 20))
+    assert not dict(element_types.learn_features(np.zeros(9), np.zeros(9)))
+
+    def shown(data: Array, rng: Rng) -> Any:
+        return {"count": 3.0 if flag(data, rng, 3.0) else 3, "noise": float(rng.normal())}
+
+    found = audited(one_draw(shown), 1_000)
+    assert found.verdict == "violation"
+    assert found.event.startswith("type of output['count'] is")
+    assert found.counterexample.cause == "type of the output"
+    ignoring = audit(one_draw(shown), PureDP(1.0), PAIR, draws=1_000, alpha=1e-6, ignore="types")
+    assert ignoring.verdict in ("consistent", "inconclusive")
+
+
 def test_remainders_are_offered_beyond_doubt_alone() -> None:
     rng = np.random.default_rng(0)
     even, odd = 2 * rng.integers(2**40, size=(2, 400)) + np.array([[0], [1]])
@@ -173,7 +227,8 @@ def test_remainders_are_offered_beyond_doubt_alone() -> None:
     assert not list(residues.learn_features(*mixed))
     assert not list(residues.learn_features(even % 8, odd % 8))  # they repeat: symbols tell as much
     assert not list(residues.learn_features(even + 0.5, odd + 0.5))
-    assert not list(residues.learn_features(np.stack([even, even], 1), np.stack([odd, odd], 1)))
+    with_text: list[Any] = ["text", *even.tolist()]
+    assert not list(residues.learn_features(with_text, odd))
 
 
 def correlated(rng: Rng, n: int, i: int, j: int, r: float, d: int = 30) -> Array:
