@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import math
 import struct
 from collections import Counter
 from typing import Any, NamedTuple
@@ -59,6 +61,33 @@ def double_in_a_named_tuple(data: Any, rng: Generator, fixed: bool) -> TotalWith
     return TotalWithMargin(rounded(noisy) if fixed else noisy, 3.0)
 
 
+@defect(
+    "less noise than claimed, in a sentence beside random digits",
+    PureDP(1.0),
+    AddRemoveOne(),
+    (0, 1),
+    1,
+    ("number in a text",),
+)
+def total_in_a_sentence(data: Any, rng: Generator, fixed: bool) -> str:
+    noisy = int(np.sum(data)) + geometric(rng, 1.0 if fixed else 0.4)
+    return f"query {rng.integers(10**9):09d}: about {noisy} rows"
+
+
+@defect("less noise than claimed, in a decimal amount", PureDP(1.0), AddRemoveOne(), (0, 1), 1, ("attribute",))
+def total_as_a_decimal(data: Any, rng: Generator, fixed: bool) -> decimal.Decimal:
+    return decimal.Decimal(100 * int(np.sum(data)) + geometric(rng, 100.0 if fixed else 40.0)) / 100
+
+
+@defect(
+    "a random number is even more often for one value", PureDP(1.0), ReplaceOne(), (0, 1), 1, ("remainder",), batch=True
+)
+def parity_of_a_random_number(data: Any, n: int, rng: Generator, fixed: bool) -> NDArray[np.int64]:
+    level = 1.0 if fixed else 3.0
+    shown = (rng.random(n) < math.exp(level) / (1.0 + math.exp(level))) == bool(data[0])
+    return np.asarray(2 * rng.integers(0, 2**40, n) + shown)
+
+
 @defect("integer noise on answers that are no integers", PureDP(1.0), ReplaceOne(), (0.0, 0.3), 3, ())
 def integer_noise_on_a_real_answer(data: Any, rng: Generator, fixed: bool) -> float:
     total = float(np.sum(data))
@@ -83,6 +112,23 @@ def far_coordinates_share_noise(data: Any, n: int, rng: Generator, fixed: bool) 
     if not fixed:
         noise[:, 39] = noise[:, 7]
     return np.asarray(np.bincount(data, minlength=40) + noise)
+
+
+@defect(
+    "noise has the correlation that the data have",
+    PureDP(1.0),
+    ReplaceOne(),
+    (0, 1),
+    1,
+    ("go together",),
+    batch=True,
+    draws=8_000,
+)
+def noise_correlated_as_the_data_are(data: Any, n: int, rng: Generator, fixed: bool) -> NDArray[np.int64]:
+    noise = geometrics(rng, 20.0, (n, 30))
+    if data[0] and not fixed:
+        noise[:, 27] = noise[:, 3] + geometrics(rng, 5.0, (n,))
+    return noise
 
 
 @defect(
