@@ -84,7 +84,7 @@ show 900/respons claims.py                                  | '900/respons' | 90
 show 900/response nowhere                                   | 'nowhere'
 report                                                      | 'RESULTS'
 report nowhere.json                                         | 'nowhere.json'
-report folder                                               | 'folder'
+report folder                                               | 'folder/results.json'
 report broken.json                                          | 'broken.json'
 report list.json                                            | 'list.json' | 'list'
 report empty.json                                           | 'empty.json'
@@ -136,7 +136,7 @@ replay no_manifest.json                                     | 'no_manifest.json'
 diff out/results.json                                       | 'SECOND'
 diff out/results.json nowhere.json                          | 'nowhere.json'
 diff null.json out/results.json                             | 'null.json'
-diff folder folder                                          | 'folder'
+diff folder folder                                          | 'folder/results.json'
 calibrate --audits 0                                        | --audits | 0
 calibrate --draws 10                                        | 10
 calibrate --alpha 2                                         | 2.0

@@ -289,6 +289,7 @@ def test_causes_have_kinds() -> None:
         "lattice: values of which outputs are multiples",
         "equal coordinates: repeated noise",
         "length of the output",
+        "type of the output",
     }
 
 
