@@ -15,6 +15,9 @@ Array = NDArray[np.float64]
 
 #: Widest rows whose pairs are compared, and draws a side of those; arbitrary, the work is quadratic in the first.
 _WIDEST, _ROWS = 128, 1_024
+#: Draws a side by which the centres are chosen, and values of which less are symbols: `joined_fields` reads these.
+#: Arbitrary.
+_LOOK, _FEW = 64, 32
 #: Least score of a pair, in standard errors: of the 8,128 pairs of 128 coordinates none reaches it by chance.
 _LEAST = 8.0
 #: Pairs that are offered; arbitrary.
@@ -81,9 +84,10 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     if y.shape[1] != d or not 2 <= d <= _WIDEST or n < _LEAST**2 or x.dtype.kind == "b" or y.dtype.kind == "b":
         return
     a, b = x[:n].astype(np.float64), y[:n].astype(np.float64)
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+    first = np.concatenate([a[:_LOOK], b[:_LOOK]])
+    if len(np.unique(first)) < _FEW or not (np.isfinite(a).all() and np.isfinite(b).all()):
         return
-    centres = np.partition(np.concatenate([a, b]), n, axis=0)[n]
+    centres = np.sort(first, axis=0)[len(first) // 2]
     products = []
     for side in (a, b):
         signs = (side > centres).astype(np.float32) - (side < centres)

@@ -117,6 +117,8 @@ def _find_parity(x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[Feature, fl
     n, d = min(len(x), len(y), _OF_ROWS), x.shape[1]
     if y.shape[1] != d or not 0 < d <= _WIDEST or x.dtype.kind == "f" or y.dtype.kind == "f":
         return
+    if len(np.unique(x[:_LOOK])) < _DISTINCT * _LOOK:
+        return
     looked = np.sort(x[:_LOOK], axis=0)
     varied = (np.diff(looked, axis=0) != 0).sum(axis=0) >= _DISTINCT * _LOOK
     first, second = ((side[:n] % 2).sum(axis=0, dtype=np.float64) for side in (x, y))
