@@ -35,6 +35,8 @@ REPLAY = "replay"
 FIXED_SIZE = "clopper-pearson"
 #: Stands for the other dataset in an adversary's game. The count there is the mean that the claim allows, rounded up.
 ALLOWED = "what the claim allows"
+#: Beginning of what a pass says of outputs that could not be read.
+ONLY_TEXTS = "only the texts of"
 
 
 class Verdict(StrEnum):

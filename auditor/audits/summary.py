@@ -21,6 +21,7 @@ from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import (
     ENUMERATION,
+    ONLY_TEXTS,
     AuditResult,
     Counterexample,
     describe_carried,
@@ -187,7 +188,7 @@ def describe_unreadable(evidence: Evidence | FixedSize, private: bool) -> str:
     if not names:
         return ""
     what = "objects" if private else " and ".join(names)
-    return f"only the texts of {what} in the outputs could be read, so that nothing else of them was tested"
+    return f"{ONLY_TEXTS} {what} in the outputs could be read, so that nothing else of them was tested"
 
 
 def check_sandwich(

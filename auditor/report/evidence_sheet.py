@@ -13,7 +13,7 @@ from auditor.report.explain import describe_verdict
 from auditor.report.markdown import escape_markdown
 from auditor.report.page import create_environment, read_asset, without_indentation
 from auditor.report.view import ClaimView, RunView
-from auditor.results import ENUMERATION, FIXED_SIZE, choose_id, parse_number
+from auditor.results import ENUMERATION, FIXED_SIZE, ONLY_TEXTS, choose_id, parse_number
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:dpaudit:evidence-sheet:v1"
@@ -287,6 +287,8 @@ def _list_gaps(claim: ClaimView) -> Iterator[str]:
         yield from [f"events of probability up to {lost:.2g}, which the walk left out"] if lost else []
     elif claim.verdict != "violation":
         yield "events that are rarer than the resolution speaks of, or spread over many numbers"
+    if ONLY_TEXTS in claim.text("message"):
+        yield "what objects in the outputs hold beside their texts"
     yield "time, memory and other side channels; the secrecy and the seeding of the random generator"
     yield "whether the relation between datasets protects what has to be protected"
     if claim.raw.get("unseeded"):

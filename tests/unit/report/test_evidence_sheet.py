@@ -59,6 +59,24 @@ def test_a_pass_states_what_was_tested_and_with_what_resolution(passed: auditor.
     assert "not measured" in found["bits"]["resolution"]  # no planted violation of the measurement lies in bits
 
 
+class Answer:
+    """An object of which only the text can be read."""
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+
+def test_what_could_not_be_read_is_not_tested(passed: auditor.AuditResult) -> None:
+    def answers(data: Any, n: int, rng: np.random.Generator) -> Any:
+        return [Answer(value) for value in rng.normal(size=n)]
+
+    gap = "what objects in the outputs hold beside their texts"
+    unread = auditor.audit(answers, PureDP(1.0), PAIR, draws=400, detect=9.0)
+    for result, said in ((unread, True), (passed, False)):
+        stated = make_statement(results(result), "results.json", "0" * 64)["predicate"]
+        assert (gap in stated["not tested"]) == said
+
+
 def test_a_violation_names_its_hazard_and_says_nothing_of_others(refuted: auditor.AuditResult) -> None:
     assert refuted.verdict == "violation"
     found = hazards_of(results(refuted))
