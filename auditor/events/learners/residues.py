@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from auditor.events.features import Feature, columns_of
 from auditor.events.screening import compare_counts
 from auditor.targets.outputs import Batch, read_column
+from auditor.targets.values import strip_type
 
 Array = NDArray[np.float64]
 
@@ -50,17 +51,23 @@ class Remainder:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        if self.column is None:
-            values = read_column(batch)
-            if isinstance(batch, np.ndarray) and batch.ndim == 1 and batch.dtype.kind in "iu":
-                return np.asarray(batch % self.divisor == self.remainder, dtype=np.float64)
-        elif isinstance(batch, np.ndarray) and batch.shape[1:] == (self.width,) and batch.dtype.kind in "iu":
-            return np.asarray(batch[:, self.column] % self.divisor == self.remainder, dtype=np.float64)
-        else:
-            values = columns_of(batch, [self.column], self.width)[:, 0]
+        alone = self.column is None
+        values = read_column(batch) if alone else columns_of(batch, [self.column or 0], self.width)[:, 0]
         with np.errstate(invalid="ignore"):
             left = np.mod(values, self.divisor)
-        return np.where(_are_whole(values), (left == self.remainder).astype(np.float64), np.nan)
+        found = np.where(_are_whole(values), (left == self.remainder).astype(np.float64), np.nan)
+        large = np.flatnonzero(np.abs(values) > _EXACT)  # integers that floats do not hold are divided as they are
+        if isinstance(batch, np.ndarray):
+            if batch.dtype.kind in "iu" and len(large):
+                whole = batch[large] if alone else batch[large, self.column]
+                found[large] = whole % self.divisor == self.remainder
+            return found
+        for k in large.tolist():
+            output: Any = strip_type(batch[k])
+            number = strip_type(output if alone else output[self.column])
+            if isinstance(number, int | np.integer):
+                found[k] = float(int(number) % self.divisor == self.remainder)
+        return found
 
     @property
     def name(self) -> str:

@@ -146,6 +146,13 @@ def test_remainders_of_whole_numbers() -> None:
     np.testing.assert_array_equal(even(np.array([2, 3, -4, -5, 2**62])), [1.0, 0.0, 1.0, 0.0, 1.0])
     np.testing.assert_array_equal(even(np.array([2.0, 2.5, NAN, np.inf, 2.0**60])), [1.0, *[NAN] * 4])
     np.testing.assert_array_equal(even(["2", 2, None, [2]]), [NAN, 1.0, NAN, NAN])
+    # In an array or beside a text, an integer that no float equals has its own remainder.
+    large = [2**60 + 1, -(2**61), 2**53 + 2]
+    np.testing.assert_array_equal(even(np.array(large)), [0.0, 1.0, 1.0])
+    np.testing.assert_array_equal(even([*large, Typed("int64", 2**60 + 1), "text"]), [0.0, 1.0, 1.0, 0.0, NAN])
+    of_rows = Remainder(2, 0, 1, 2)
+    np.testing.assert_array_equal(of_rows(np.array([[1, 2**60 + 1], [1, 2**60]])), [0.0, 1.0])
+    np.testing.assert_array_equal(of_rows([Typed("int64", [1, 2**60 + 1]), [1, 2**60], "text"]), [0.0, 1.0, NAN])
     assert even.above(0.0) == "output leaves the remainder 0 when divided by 2"
     assert even.below(0.0) == "output does not leave the remainder 0 when divided by 2"
 
