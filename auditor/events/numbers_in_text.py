@@ -17,8 +17,9 @@ from auditor.targets.values import strip_type
 
 Array = NDArray[np.float64]
 
-#: Texts that are read as numbers: those of decimal numbers, which Python's float() is more generous than.
-NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+#: Decimal numbers, which Python's float() is more generous than: in a text, and as all of a text.
+IN_TEXT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+NUMBER = re.compile(rf"\s*{IN_TEXT.pattern}\s*")
 #: Layouts of floats in bytes, by the names that `struct` gives them, in words.
 _LAYOUTS = {"<d": "double", ">d": "double of big-endian bytes", "<f": "single", ">f": "single of big-endian bytes"}
 #: Part of the outputs that are to hold a number in one form; arbitrary.

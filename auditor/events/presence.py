@@ -67,11 +67,19 @@ class PresenceCounts:
 
         The clearest come first; each side has n outputs.
         """
+        return [what for what, _ in self.score_different(n)]
+
+    def score_different(self, n: int) -> list[tuple[Any, float]]:
+        """The same elements, each with its score.
+
+        Scores are differences of frequencies in standard errors.
+        """
         held = list(dict.fromkeys((*self.x, *self.y)))
         if not held:
             return []
         first, second = (np.array([float(side[what]) for what in held]) for side in (self.x, self.y))
-        return [held[k] for k in best_columns(compare_counts(first, second, n), _OFFERED, _LEAST)]
+        scores = compare_counts(first, second, n)
+        return [(held[k], float(scores[k])) for k in best_columns(scores, _OFFERED, _LEAST)]
 
 
 @dataclass

@@ -218,7 +218,7 @@ def find_parts(value: Any) -> Any:
     if isinstance(value, fractions.Fraction):
         return {"value": _to_float(value), "numerator": value.numerator, "denominator": value.denominator}
     if isinstance(value, (decimal.Decimal, numbers.Real)):  # 1.0 and 1.00 are equal, and not alike
-        return {"value": _to_float(value), "text": _to_text(value)}
+        return {"value": _to_float(value), "text": text_of(value)}
     if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
         return _time_parts(value)
     kind = type(value)
@@ -258,7 +258,7 @@ def _contents(value: Any) -> Any:
     if callable(getattr(value, "as_py", None)):  # a scalar of Arrow
         return value.as_py()
     if hasattr(value, "__float__"):
-        return {"value": _to_float(value), "text": _to_text(value)}
+        return {"value": _to_float(value), "text": text_of(value)}
     return _properties(value) or None
 
 
@@ -269,9 +269,17 @@ def _to_float(value: Any) -> float:
         return float("nan")
 
 
-def _to_text(value: Any) -> str:
-    """Text of an object without its address, which says nothing of the data and differs between processes."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+def text_of(value: Any) -> str:
+    """Text of a value without memory addresses.
+
+    Addresses do not depend on the data and differ between processes.
+
+    Parameters
+    ----------
+    value : object
+    """
+    text = repr(value)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text) if " at 0x" in text else text
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -303,7 +311,7 @@ def _properties(value: Any) -> dict[str, Any]:
 def _parts_or_text(value: Any) -> Any:
     """What can be seen of an object, or its text."""
     seen = find_parts(value)
-    return _to_text(value) if seen is None else seen
+    return text_of(value) if seen is None else seen
 
 
 def _of_numpy(value: Any, depth: int) -> Any:
@@ -313,10 +321,10 @@ def _of_numpy(value: Any, depth: int) -> Any:
         return {"__type__": "numpy.ma.MaskedArray", "value": encode_output(parts, depth + 1)}
     if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
         return {"__type__": _name(type(value)), "value": encode_output(_parts_or_text(value), depth + 1)}
-    return _encode_typed(value.dtype.name, list_elements(value), depth)
+    return _encode_typed(value.dtype.name, list_plain_elements(value), depth)
 
 
-def list_elements(array: Any) -> Any:
+def list_plain_elements(array: Any) -> Any:
     """List elements of an array or a scalar of numpy, for JSON.
 
     Parameters
@@ -377,7 +385,7 @@ def write_outputs(outputs: Any) -> str:
         if not hasattr(outputs, "dtype") or not hasattr(outputs, "tolist") or hasattr(outputs, "to_numpy"):
             outputs = outputs.__array__()
         name = getattr(outputs.dtype, "name", str(outputs.dtype))
-        rows = list_elements(outputs) if hasattr(outputs.dtype, "kind") else outputs.tolist()
+        rows = list_plain_elements(outputs) if hasattr(outputs.dtype, "kind") else outputs.tolist()
         if not isinstance(rows, list):
             raise TypeError("expected n outputs, trial axis first, got an array without axes")
         if name == "object":

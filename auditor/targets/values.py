@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import inspect
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.helper import find_elements, find_parts, list_elements
+from auditor.targets.helper import find_elements, find_parts, list_plain_elements
+from auditor.targets.helper import text_of as text_of
 
 #: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
 DEEPEST = 4
@@ -235,10 +235,10 @@ def _of_numpy(value: Any, depth: int) -> Any:
     if isinstance(value, np.generic):
         if name in USUAL or value.dtype.kind not in "biufcmM":
             return value
-        return Typed(name, value.item() if value.dtype.kind in "biuf" else list_elements(value))
+        return Typed(name, value.item() if value.dtype.kind in "biuf" else list_plain_elements(value))
     if value.ndim == 0:
         return make_visible(value[()], depth)
-    listed = value.tolist() if value.dtype.kind in "biuf" else list_elements(value)
+    listed = value.tolist() if value.dtype.kind in "biuf" else list_plain_elements(value)
     if value.dtype.kind in "biufcmM":
         return listed if name in USUAL else Typed(name, listed)
     return make_visible(listed, depth)
@@ -260,12 +260,3 @@ def _of_pandas(value: Any) -> dict[str, Any] | None:
 
 def _name(kind: type) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def text_of(value: object) -> str:
-    """Text of a value without memory addresses.
-
-    Addresses do not depend on the data and differ between processes.
-    """
-    text = repr(value)
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", text) if " at 0x" in text else text

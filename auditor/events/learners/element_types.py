@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from auditor.events.features import Feature
 from auditor.events.presence import PresenceCounts
-from auditor.events.screening import compare_counts
 from auditor.events.structure import format_path, values_at, walk_elements
 from auditor.targets.columns import columns_of
 from auditor.targets.outputs import Batch, is_number
@@ -96,9 +95,8 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     counts = PresenceCounts()
     several = [[one for one in of if len(kinds[one[1]]) > 1] for of in held]
     counts.add(several[:rows], several[rows:])
-    for one in counts.different(rows):
-        score = compare_counts(np.array([float(counts.x[one])]), np.array([float(counts.y[one])]), rows)
-        yield KindAt(*one), float(score[0])
+    for one, score in counts.score_different(rows):
+        yield KindAt(*one), score
 
 
 CAUSES = {KindAt: ("type of the output", 0)}

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.events.features import Feature
-from auditor.events.numbers_in_text import NUMBER
+from auditor.events.numbers_in_text import IN_TEXT, NUMBER
 from auditor.events.presence import PresenceCounts
-from auditor.events.screening import best_columns, compare_counts, screen_coordinates
+from auditor.events.screening import best_columns, screen_coordinates
 from auditor.events.structure import format_path, values_at, walk_elements
 from auditor.targets.columns import columns_of
 from auditor.targets.outputs import Batch, show_output
@@ -26,7 +26,6 @@ Array = NDArray[np.float64]
 #: Keys and positions that lead to a text; none where the output is the text.
 Path = tuple[Any, ...]
 
-_IN_TEXT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _WORD = re.compile(r"[^\W\d_]+")
 #: Words that say that a number is missing: that is another kind of event.
 _MISSING = frozenset({"nan", "inf", "infinity", "none", "null", "na", "nat"})
@@ -160,7 +159,7 @@ class WordInText:
 
 
 def _numbers_of(text: str) -> list[float]:
-    return [float(found[0]) for found in itertools.islice(_IN_TEXT.finditer(text), _NUMBERS)]
+    return [float(found[0]) for found in itertools.islice(IN_TEXT.finditer(text), _NUMBERS)]
 
 
 def _words_of(text: str) -> list[str]:
@@ -225,9 +224,8 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     words = [[(word, path) for path, text in held if path in varied for word in _words_of(text)] for held in texts]
     counts = PresenceCounts()
     counts.add(words[:rows], words[rows:])
-    for word in counts.different(rows):
-        score = compare_counts(np.array([float(counts.x[word])]), np.array([float(counts.y[word])]), rows)
-        yield WordInText(*word), float(score[0])
+    for word, score in counts.score_different(rows):
+        yield WordInText(*word), score
 
 
 def _find_numbers(texts: Sequence[Sequence[tuple[Path, str]]], rows: int) -> Iterator[tuple[Feature, float]]:
