@@ -355,6 +355,21 @@ def test_the_wealth_can_be_computed_again_from_the_record() -> None:
     assert 2 * sum(n for _, n, _ in chunks) == result.draws
 
 
+@pytest.mark.parametrize("stop", ["verdict", "budget"])
+def test_chunks_are_small_while_the_wealth_is_near_what_refutes(stop: str) -> None:
+    """With one pair, where 8 draws are learned from first; 2.5 nats are near, and 0.03 and 0.15 the parts."""
+    result = audit(leaky, PureDP(2.5), PAIR, draws=4_000, seed=5, stop=stop)
+    wealth, drawn, near = Wealth(PureDP(2.5), np.array([2.5])), 0, 0
+    for _, n, stake in result.record["chunks"]:
+        missing, refuted = math.log(100) - wealth.current[0], wealth.best[0] >= math.log(100)
+        small = stop == "verdict" and 0 < missing < 2.5 and not refuted
+        growth = 0.03 if small else 0.15 if drawn < 2_000 else 0.2
+        assert n in (8 if not drawn else max(2 if small else 5, math.ceil(growth * drawn)), 2_000 - drawn)
+        wealth.bet(None if stake is None else Stake(*stake))
+        drawn, near = drawn + n, near + small
+    assert bool(near >= 3) == (stop == "verdict")
+
+
 # -------------------------------------------------------------------------------- stops, budgets
 
 
