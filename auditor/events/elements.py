@@ -85,7 +85,7 @@ def list_children(value: Any) -> Iterable[tuple[Any, Any]]:
         return sorted(value.items(), key=lambda item: repr(item[0]))
     if isinstance(value, set | frozenset):
         return enumerate(sorted(value, key=repr))
-    return enumerate(value.tolist() if isinstance(value, np.ndarray) else value)
+    return enumerate(np.atleast_1d(value).tolist() if isinstance(value, np.ndarray) else value)
 
 
 class Outputs(OutputList):

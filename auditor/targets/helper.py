@@ -33,7 +33,7 @@ Outputs are written with all that can be seen of them: numbers, texts, None, lis
 bytes, NaN, infinities; scalars and arrays of numpy (one of float64, int64 or bool is plain numbers, any other says its
 type) and of other libraries; complex numbers, fractions, decimal numbers and times by their parts; dataclasses,
 namedtuples, tables and other objects with their type and public attributes, or else what they contain or their public
-properties.
+properties, and if there is none of these their text.
 """
 
 # ruff: noqa: E402 - see below why the path is changed before anything is imported
@@ -56,9 +56,11 @@ import decimal
 import difflib
 import enum
 import fractions
+import functools
 import importlib
 import importlib.util
 import inspect
+import io
 import itertools
 import json
 import numbers
@@ -66,7 +68,7 @@ import random
 import re
 import traceback
 import types
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import ItemsView, Mapping, Sequence, Set, ValuesView
 from typing import Any, Callable  # noqa: UP035 - Python 3.8
 
 #: Objects nested deeper are written as texts; arbitrary, ends the writing of objects that hold themselves.
@@ -87,6 +89,15 @@ SEEDS = 2**53
 SKIP = -1
 #: Names of objects that stand for values which JSON does not have.
 RESERVED = frozenset({"__float__", "__bytes__", "__error__", "__set__", "__pairs__", "__type__"})
+#: Name of the text of an object of which nothing else can be read. No attribute has it.
+TEXT = "repr()"
+#: Kinds of members of a class that are read as properties.
+PROPERTIES = (property, types.GetSetDescriptorType, types.MemberDescriptorType, functools.cached_property)
+#: Objects of the interpreter, whose attributes say how they run and not what they hold.
+OF_PYTHON = (
+    *(types.FunctionType, types.MethodType, types.ModuleType, types.CodeType, types.FrameType, types.TracebackType),
+    *(types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType),
+)
 #: Types that JSON has, apart from numbers that it has not.
 PLAIN = frozenset({float, int, str, bool, type(None)})
 #: Types of numpy that are written as plain numbers.
@@ -155,7 +166,7 @@ def _object(value: Any, depth: int) -> Any:
         return _of_pandas(value, depth)
     if isinstance(value, enum.Enum):
         seen: Any = value.name
-    elif isinstance(value, type) or inspect.isroutine(value):
+    elif isinstance(value, type) or inspect.isbuiltin(value):
         seen = _name(value)
     elif dataclasses.is_dataclass(value):
         seen = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
@@ -172,7 +183,7 @@ def _object(value: Any, depth: int) -> Any:
         elements = find_elements(value)
         if elements is not None:
             return {"__type__": elements[0], "value": encode_output(elements[1], depth + 1)}
-        seen = _parts_or_text(value)
+        seen = find_parts_or_text(value)
     return {"__type__": _name(kind), "value": encode_output(seen, depth + 1)}
 
 
@@ -226,7 +237,7 @@ def find_parts(value: Any) -> Any:
         return {name: getattr(value, name) for name in OF_PANDAS[kind.__name__]}
     if isinstance(value, BaseException):
         return list(value.args)
-    return _attributes(value) or _contents(value)
+    return None if isinstance(value, OF_PYTHON) else _attributes(value) or _contents(value)
 
 
 def _time_parts(value: Any) -> dict[str, Any]:
@@ -251,8 +262,12 @@ def _contents(value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, (ItemsView, ValuesView)):
+        return list(value)
     if isinstance(value, Set):
         return frozenset(value)
+    if isinstance(value, (io.StringIO, io.BytesIO)) and not value.closed:
+        return value.getvalue()
     if isinstance(value, (Sequence, collections.deque)):
         return list(itertools.islice(value, LONGEST))
     if callable(getattr(value, "as_py", None)):  # a scalar of Arrow
@@ -298,7 +313,7 @@ def _properties(value: Any) -> dict[str, Any]:
     """Public properties of an object, but for objects of its own class."""
     found = {}
     for name in dict.fromkeys(itertools.chain.from_iterable(map(vars, type(value).__mro__))):
-        if name[:1] != "_" and isinstance(inspect.getattr_static(value, name), property):
+        if name[:1] != "_" and isinstance(inspect.getattr_static(value, name), PROPERTIES):
             try:
                 part = getattr(value, name)
             except Exception:  # noqa: BLE001 - a property may raise anything
@@ -308,10 +323,17 @@ def _properties(value: Any) -> dict[str, Any]:
     return found
 
 
-def _parts_or_text(value: Any) -> Any:
-    """What can be seen of an object, or its text."""
+def find_parts_or_text(value: Any) -> Any:
+    """Find what can be seen of an object, or its text.
+
+    The text stands under the name `TEXT`.
+
+    Parameters
+    ----------
+    value : object
+    """
     seen = find_parts(value)
-    return text_of(value) if seen is None else seen
+    return {TEXT: text_of(value)} if seen is None else seen
 
 
 def _of_numpy(value: Any, depth: int) -> Any:
@@ -320,7 +342,7 @@ def _of_numpy(value: Any, depth: int) -> Any:
         parts = {"data": value.data, "mask": value.mask.tolist()}
         return {"__type__": "numpy.ma.MaskedArray", "value": encode_output(parts, depth + 1)}
     if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
-        return {"__type__": _name(type(value)), "value": encode_output(_parts_or_text(value), depth + 1)}
+        return {"__type__": _name(type(value)), "value": encode_output(find_parts_or_text(value), depth + 1)}
     return _encode_typed(value.dtype.name, list_plain_elements(value), depth)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.helper import find_elements, find_parts, list_plain_elements
+from auditor.targets.helper import TEXT, find_elements, find_parts_or_text, list_plain_elements
 from auditor.targets.helper import text_of as text_of
 
 #: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
@@ -119,7 +119,7 @@ def make_visible(value: Any, depth: int = 0) -> Any:
         The value itself where it is plain: numbers, texts, bytes, None, and lists, tuples, dicts and sets of them.
         `Typed` for numbers and arrays of other types of numpy, other numbers, times, tables, dataclasses and other
         objects: the name of the type with a plain value, or with parts by name, such as the numerator of a fraction or
-        the attributes of an object. What has none of these stays what it is. Containers below `DEEPEST` are not looked
+        the attributes of an object. What has none of these has its text. Containers below `DEEPEST` are not looked
         into.
     """
     kind = type(value)
@@ -129,7 +129,7 @@ def make_visible(value: Any, depth: int = 0) -> Any:
         return _visible_container(value, depth)
     if isinstance(value, np.ndarray | np.generic):
         return _of_numpy(value, depth)
-    if isinstance(value, (Raised | Typed | set | frozenset, type)) or inspect.isroutine(value):
+    if isinstance(value, (Raised | Typed | set | frozenset, type)) or inspect.isbuiltin(value):
         return value
     if isinstance(value, enum.Enum):
         return Typed(kind.__qualname__, value.name)
@@ -146,8 +146,7 @@ def make_visible(value: Any, depth: int = 0) -> Any:
     elements = find_elements(value)
     if elements is not None:
         return Typed(elements[0], strip_type(make_visible(elements[1], depth)))
-    seen = find_parts(value)
-    return value if seen is None else Typed(_name(kind), make_visible(seen, depth + 1))
+    return Typed(_name(kind), make_visible(find_parts_or_text(value), depth + 1))
 
 
 def find_unreadable(outputs: Iterable[Any]) -> list[str]:
@@ -170,6 +169,9 @@ def find_unreadable(outputs: Iterable[Any]) -> list[str]:
 
 
 def _collect_unreadable(value: Any, depth: int, found: set[str]) -> None:
+    if type(value) is Typed and type(value.value) is dict and value.value.keys() == {TEXT}:
+        found.add(f"objects of class {value.kind}")
+        return
     value = strip_type(value)
     if isinstance(value, list | tuple | dict):
         if depth > DEEPEST:
@@ -178,7 +180,7 @@ def _collect_unreadable(value: Any, depth: int, found: set[str]) -> None:
         for part in value.values() if isinstance(value, dict) else value:
             if type(part) not in _PLAIN:
                 _collect_unreadable(part, depth + 1, found)
-    elif not isinstance(value, _READ) and not inspect.isroutine(value):
+    elif not isinstance(value, _READ) and not inspect.isbuiltin(value):
         found.add(f"objects of class {type(value).__qualname__}")
 
 
@@ -233,6 +235,8 @@ def _of_numpy(value: Any, depth: int) -> Any:
         return Typed("numpy.ma.MaskedArray", {"data": value.data.tolist(), "mask": np.ma.getmaskarray(value).tolist()})
     name = value.dtype.name
     if isinstance(value, np.generic):
+        if isinstance(value, np.void):  # a row of fields, or bytes
+            return Typed(name, list(value.item()) if value.dtype.names else value.item())
         if name in USUAL or value.dtype.kind not in "biufcmM":
             return value
         return Typed(name, value.item() if value.dtype.kind in "biuf" else list_plain_elements(value))

@@ -7,8 +7,10 @@ import collections
 import datetime
 import decimal
 import fractions
+import io
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -266,7 +268,8 @@ EXPECTED = [
     Typed("dpaudit_target.Point", {"x": 1, "y": 2}),
     Typed("dpaudit_target.Result", {"value": 0.5, "parts": {"a": [1, None]}}),
     Typed("dpaudit_target.Color", "RED"), Typed("dpaudit_target.Plain", {"value": 3}),
-    Typed("dpaudit_target.Slots", {"value": 3}), Typed("dpaudit_target.Empty", "<dpaudit_target.Empty object>"),
+    Typed("dpaudit_target.Slots", {"value": 3}),
+    Typed("dpaudit_target.Empty", {"repr()": "<dpaudit_target.Empty object>"}),
     Typed("dpaudit_target.Money", 0.5),
     Typed("complex", {"real": 0.0, "imag": 1.0}), Typed("range", {"start": 0, "stop": 3, "step": 1}),
     Typed("type", "dpaudit_target.Plain"), Typed("ValueError", ["x", 1]),
@@ -369,6 +372,14 @@ PARTS: list[tuple[Any, Any]] = [
     (Tensor(np.float32(0.5)), 0.5),
     (Exact(), {"value": 0.5, "text": "1/2"}),
     (ValueError("x", 1), ["x", 1]),
+    ({"a": [1.5]}.values(), [[1.5]]),
+    (io.StringIO("512 people"), "512 people"),
+    (io.BytesIO(b"x"), b"x"),
+    (np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0], [1, 2.5]),
+    (re.compile("a+"), {"pattern": "a+", "flags": 32, "groups": 0, "groupindex": {}}),
+    (Tensor(None), {helper.TEXT: "Tensor"}),
+    (iter([0.5]), {helper.TEXT: "<list_iterator object>"}),
+    (lambda: 0.5, {helper.TEXT: "<function <lambda>>"}),
 ]
 
 
@@ -383,12 +394,14 @@ def test_what_cannot_be_read_is_said() -> None:
     opaque = Tensor(None)
     nested: Any = [[[[[[0.5]]]]]]
     readable = [0.5, "x", None, [1, {"a": (True, b"")}], {1, 2}, make_visible(Metered(1.0)), Raised("ValueError"), int]
-    assert make_visible(opaque) is opaque
+    here = make_visible([opaque, {"a": [opaque]}])
+    there = decode_json(json.dumps(helper.encode_output([opaque, {"a": [opaque]}])).encode())
     assert find_unreadable(readable) == []
-    assert find_unreadable([*readable, {"a": [opaque]}, nested]) == [
+    assert find_unreadable([*readable, *here, nested]) == [
         "containers inside of more than 4 others",
-        "objects of class Tensor",
+        f"objects of class {__name__}.Tensor",
     ]
+    assert find_unreadable(there) == [f"objects of class {__name__}.Tensor"]
 
 
 def test_objects_that_hold_themselves_end(serving: Serving) -> None:

@@ -8,9 +8,11 @@ side have it, and budgets are several times what that takes.
 from __future__ import annotations
 
 import collections
+import ctypes
 import datetime
 import decimal
 import fractions
+import io
 import math
 import os
 import struct
@@ -413,10 +415,10 @@ def test_an_object_that_holds_itself_ends() -> None:
     assert hash_outputs([make_visible(Ring())]).shape == (1,)
 
 
-def test_objects_without_attributes_stay_what_they_are() -> None:
-    thing = object()
-    for value in (thing, len, Release, {1, 2}, "text", Raised("ValueError")):
+def test_what_is_plain_stays_what_it_is_and_an_object_without_attributes_has_its_text() -> None:
+    for value in (len, Release, {1, 2}, "text", Raised("ValueError")):
         assert make_visible(value) is value
+    assert make_visible(object()) == Typed("object", {"repr()": "<object object>"})
 
 
 @pytest.mark.parametrize(
@@ -658,6 +660,11 @@ FORMS: dict[str, tuple[Callable[[int], Any], str]] = {
     "numpy's moment": (lambda v: np.datetime64(v, "s"), "output is a number"),
     "buffer": (lambda v: bytearray(struct.pack("<d", v)), "output read as a double"),
     "queue": (lambda v: collections.deque([v]), "output[0]"),
+    "view": (lambda v: {"count": v}.values(), "output[0]"),
+    "buffered text": (lambda v: io.StringIO(f"about {v} people"), "number 1 in the text of output"),
+    "row of fields": (lambda v: np.array([(0, v)], dtype="i4, f8")[0], "output[1]"),
+    "compiled class": (lambda v: ctypes.c_double(v), "output['value']"),
+    "object with a text": (lambda v: Opaque(v, f"Model({v} of 1000)"), "number 1 in the text of output['repr()']"),
 }
 
 
@@ -687,14 +694,14 @@ def test_arrays_of_complex_numbers_are_read_as_single_ones_are() -> None:
 class Opaque:
     """Of which nothing can be read."""
 
-    def __init__(self, value: float) -> None:
-        self._value = value
+    def __init__(self, value: float, text: str = "Opaque") -> None:
+        self._value, self._text = value, text
 
     def __repr__(self) -> str:
-        return "Opaque"
+        return self._text
 
 
-@pytest.mark.parametrize(("private", "what"), [(False, "objects of class Opaque"), (True, "objects")])
+@pytest.mark.parametrize(("private", "what"), [(False, f"objects of class {__name__}.Opaque"), (True, "objects")])
 def test_a_pass_says_what_could_not_be_read(private: bool, what: str) -> None:
     def opaque(data: Array, n: int, rng: np.random.Generator) -> list[Any]:
         return [Opaque(float(data[0]))] * n

@@ -209,7 +209,7 @@ def test_a_partner_that_hangs_is_given_up(partners: Partners, monkeypatch: pytes
 
 def test_one_whose_outputs_cannot_be_sent_is_none(partners: Partners) -> None:
     alone = audit(respond)
-    partners.start(Turns(10, lambda _data, n, _rng: [lambda: 0] * n))
+    partners.start(Turns(10, lambda _data, n, _rng: [[[[[[[lambda: 0]]]]]]] * n))  # as deep nothing is read
     assert audit(respond, partners) == alone
     assert 0 < partners.used <= 10
 
