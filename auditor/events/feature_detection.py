@@ -201,8 +201,10 @@ class Survey:
         for which in (_are_missing, _negative_zero):
             first, second = (which(side).sum(axis=0, dtype=np.float64) for side in (a, b))
             if first.any() or second.any():
-                never = np.minimum(first, second) == 0  # otherwise their number says as much, see `Missing`
-                for k in best_columns(np.where(never, compare_counts(first, second, len(a)), 0.0), 2, _CLEAR):
+                scores = compare_counts(first, second, len(a))
+                if which is _are_missing:  # where both sides have some, their number says as much, see `Missing`
+                    scores = np.where(np.minimum(first, second) == 0, scores, 0.0)
+                for k in best_columns(scores, 2, _CLEAR):
                     base = Numeric("coordinate", columns[k], width=d)
                     self.chosen.append(Missing(base=base) if which is _are_missing else NegativeZero(base))
 

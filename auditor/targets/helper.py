@@ -390,10 +390,37 @@ def _of_pandas(value: Any, depth: int) -> Any:
         parts["values"] = value.tolist()
     if hasattr(value, "index") and not callable(value.index):
         parts["index"] = list(value.index)
+    parts.update(find_labels(value))
     for name in ("name", "attrs"):
         if getattr(value, name, None):
             parts[name] = getattr(value, name)
     return {"__type__": "pandas." + type(value).__name__, "value": encode_output(parts, depth + 1)}
+
+
+def find_labels(value: Any) -> dict[str, Any]:
+    """Find what a table, a column or an index of pandas says beside its values.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    dict
+        Names of its index and its columns, and the categories of values that have some, whether they occur or not. What
+        there is none of is left out.
+    """
+    found: dict[str, Any] = {}
+    for name in ("index", "columns"):
+        names = list(getattr(getattr(value, name, None), "names", ()))
+        if any(one is not None for one in names):
+            found[name + " names"] = names
+    columns = getattr(value, "columns", None)
+    types = [value.dtype] if columns is None else list(value.dtypes)
+    if any(hasattr(kind, "categories") for kind in types):
+        found["categories"] = [list(getattr(kind, "categories", ())) for kind in types]
+        found["ordered"] = [bool(getattr(kind, "ordered", False)) for kind in types]
+    return found
 
 
 def _name(kind: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.helper import TEXT, find_elements, find_parts_or_text, list_plain_elements
+from auditor.targets.helper import TEXT, find_elements, find_labels, find_parts_or_text, list_plain_elements
 from auditor.targets.helper import text_of as text_of
 
 #: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
@@ -249,7 +249,9 @@ def _of_numpy(value: Any, depth: int) -> Any:
 
 
 def _of_pandas(value: Any) -> dict[str, Any] | None:
-    """A table or column with its labels and types; None for other objects."""
+    """A table or column with its labels and types, or values of categories; None for other objects."""
+    if hasattr(value, "categories") and hasattr(value, "tolist") and not hasattr(value, "index"):
+        return {"values": value.tolist(), **find_labels(value)}
     if not hasattr(value, "to_numpy") or not hasattr(value, "index"):
         return None
     seen: dict[str, Any] = {"index": list(value.index)}
@@ -259,7 +261,7 @@ def _of_pandas(value: Any) -> dict[str, Any] | None:
         seen["values"] = [value.iloc[:, k].tolist() for k in range(value.shape[1])]
     else:
         seen |= {"name": value.name, "type": str(value.dtype), "values": value.tolist()}
-    return {**seen, "attrs": dict(value.attrs)}
+    return {**seen, **find_labels(value), "attrs": dict(value.attrs)}
 
 
 def _name(kind: type) -> str:

@@ -216,6 +216,15 @@ def test_negative_zero_is_told_from_zero() -> None:
     not_found(lambda data, n, rng: np.where(rng.random(n) < 0.5, -0.0, 0.0))
 
 
+def test_a_negative_zero_in_a_row_is_found_where_both_sides_have_some() -> None:
+    def rows(data: Array, n: int, rng: np.random.Generator) -> Array:
+        zeros = np.where(rng.random(n) < (0.9 if data[0] else 0.1), -0.0, 0.0)
+        return np.column_stack([rng.integers(1_000, size=n), zeros])
+
+    event, _ = found_event(rows, draws=600)
+    assert event in ("output[1] is -0.0", "output[1] is 0.0, not -0.0")
+
+
 def test_the_bit_pattern_in_words_is_sign_first_and_last_bit() -> None:
     pattern = BitPattern()
     codes = pattern(np.array([0.75, -6.0, 1.0, 0.0, NAN, 2.0**-1074]))
@@ -664,6 +673,8 @@ FORMS: dict[str, tuple[Callable[[int], Any], str]] = {
     "buffered text": (lambda v: io.StringIO(f"about {v} people"), "number 1 in the text of output"),
     "row of fields": (lambda v: np.array([(0, v)], dtype="i4, f8")[0], "output[1]"),
     "compiled class": (lambda v: ctypes.c_double(v), "output['value']"),
+    "categories": (lambda v: pd.Categorical(["a"], categories=["a", v]), "output['categories'][0][1]"),
+    "name of an index": (lambda v: pd.Series([0.5], index=pd.Index([0], name=v)), "output['index names'][0]"),
     "object with a text": (lambda v: Opaque(v, f"Model({v} of 1000)"), "number 1 in the text of output['repr()']"),
 }
 
