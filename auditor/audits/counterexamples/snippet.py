@@ -203,7 +203,7 @@ def list_imports(text: str) -> list[str]:
     return [f"import {module}" for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")) if mark in text]
 
 
-def describe_counts(counts: EventCounts, event: str) -> str:
+def describe_counts(counts: EventCounts, event: str, second: str = "x'") -> str:
     """Describe the counts on both datasets in words.
 
     Parameters
@@ -212,8 +212,10 @@ def describe_counts(counts: EventCounts, event: str) -> str:
         Draws a side, and how many were in the event.
     event : str
         The event in words.
+    second : str
+        Name of the second dataset.
     """
-    return f"{event}: {counts.x:,} of {counts.n:,} draws on x, {counts.y:,} of {counts.n:,} on x'"
+    return f"{event}: {counts.x:,} of {counts.n:,} draws on x, {counts.y:,} of {counts.n:,} on {second}"
 
 
 def write_snippet(
@@ -274,7 +276,7 @@ def write_snippet(
         "",
         f"x = {x}",
         f"y = {y}",
-        *([f"# {describe_counts(counts, event)}".replace("x'", "y")] if event and counts is not None else []),
+        *([f"# {describe_counts(counts, event, 'y')}"] if event and counts is not None else []),
         f"with closing_target(target_named({target!r}{once})) as target:",
         f"    result = auditor.audit(target, {stated}, auditor.Pair(x, y), alpha={alpha!r}{without})",
         "    print(auditor.explain(result))",

@@ -302,6 +302,11 @@ def test_a_snippet_of_tables_imports_what_it_needs() -> None:
     compile(text, "snippet", "exec")
 
 
+def test_a_snippet_shows_the_event_as_it_is() -> None:
+    text = write_snippet("module:name", "epsilon=1", Pair([1], [0]), "output['index'] <= 0", EventCounts(3, 1, 4))
+    assert "# output['index'] <= 0: 3 of 4 draws on x, 1 of 4 on y\n" in text
+
+
 def test_a_snippet_of_functions_of_one_draw_says_so() -> None:
     assert "one_draw=True" in write_snippet("module:name", "epsilon=1", Pair([1], [0]), one_draw=True)
 
