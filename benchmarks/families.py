@@ -101,17 +101,14 @@ EXTREMES = (
 
 #: Families whose rates leave much room: two thirds of the audits show that they are at most alpha.
 FEWER = 2 / 3
-#: Families whose rates are nearer to alpha since verdicts are looked for more often: 400 and 600 audits did not show by
-#: one of the two stopping rules that the rate is at most alpha.
-MORE = 4.0
 FAMILIES = (
     replace(families.make_response(1.0), share=1.5),
-    replace(families.make_discrete_laplace(1.0), share=MORE),
+    replace(families.make_discrete_laplace(1.0), share=FEWER),
     replace(families.make_gaussian(1.0), share=FEWER),
     replace(families.make_gaussian_delta(1.0), share=FEWER),
-    replace(families.SEARCH, share=MORE),
+    families.SEARCH,
     families.KINK,
-    replace(families.RHO, share=MORE),
+    families.RHO,
     families.RENYI,
     replace(families.DELTA, share=FEWER),
     families.PIECES,

@@ -398,7 +398,7 @@ def _of_pandas(value: Any, depth: int) -> Any:
 
 
 def find_labels(value: Any) -> dict[str, Any]:
-    """Find what a table, a column or an index of pandas says beside its values.
+    """Find labels of a table, a column or an index of pandas.
 
     Parameters
     ----------

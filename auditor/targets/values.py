@@ -170,7 +170,7 @@ def find_unreadable(outputs: Iterable[Any]) -> list[str]:
 
 def _collect_unreadable(value: Any, depth: int, found: set[str]) -> None:
     if type(value) is Typed and type(value.value) is dict and value.value.keys() == {TEXT}:
-        found.add(f"objects of class {value.kind}")
+        found.add(f"objects of class {value.kind.rpartition('.')[2]}")
         return
     value = strip_type(value)
     if isinstance(value, list | tuple | dict):

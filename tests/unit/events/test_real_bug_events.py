@@ -712,7 +712,7 @@ class Opaque:
         return self._text
 
 
-@pytest.mark.parametrize(("private", "what"), [(False, f"objects of class {__name__}.Opaque"), (True, "objects")])
+@pytest.mark.parametrize(("private", "what"), [(False, "objects of class Opaque"), (True, "objects")])
 def test_a_pass_says_what_could_not_be_read(private: bool, what: str) -> None:
     def opaque(data: Array, n: int, rng: np.random.Generator) -> list[Any]:
         return [Opaque(float(data[0]))] * n
