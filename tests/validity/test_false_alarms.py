@@ -1,9 +1,9 @@
 """False alarms at zero margin: in at most 5 % of audits of mechanisms that just keep their claim.
 
-Every family's exact level is the claimed level. Of 200 audits (50 of claims of rho, Renyi bounds and curves, and where
-pairs are many, to save time) at alpha = 0.05 no more may raise an alarm than a true rate of 5 % would exceed with a
-probability of one in a million; the same for lower bounds above the exact level. The harness is held against engines
-that are known to be invalid, so that it is seen to fail.
+Every family's exact level is the claimed level. Of 200 audits to a verdict (50 of claims of rho, Renyi bounds and
+curves, and where pairs are many, to save time), and of 50 to the end of the budget, at alpha = 0.05 no more may raise
+an alarm than a true rate of 5 % would exceed with a probability of one in a million; the same for lower bounds above
+the exact level. The harness is held against engines that are known to be invalid, so that it is seen to fail.
 """
 
 from __future__ import annotations
@@ -52,16 +52,9 @@ def check(outcomes: list[NullAudit]) -> None:
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
 def test_false_alarms_are_rare_by_either_stopping_rule(family: Family) -> None:
     few = len(family.pairs) > 1 or isinstance(family.guarantee, ZCDP | RenyiDP | TradeoffCurve)
-    at_budget = [trial(family, "budget", seed, DRAWS_A_SIDE) for seed in range(FEWER if few else AUDITS)]
-    check(at_budget)
-    # An audit that raises no alarm never stops early, so by stop="verdict" it is the same audit: same draws, same bets
-    # (`test_both_rules_give_the_same_audit_until_an_alarm`). Only those that do raise one are run again.
-    by_verdict = [
-        trial(family, "verdict", seed, DRAWS_A_SIDE) if outcome.alarm else outcome
-        for seed, outcome in enumerate(at_budget)
-    ]
-    check(by_verdict)
-    assert [o.alarm for o in by_verdict] == [o.alarm for o in at_budget]
+    check([trial(family, "budget", seed, DRAWS_A_SIDE) for seed in range(FEWER)])
+    # More of these: they look for a verdict more often where the wealth is near.
+    check([trial(family, "verdict", seed, DRAWS_A_SIDE) for seed in range(FEWER if few else AUDITS)])
 
 
 @pytest.mark.parametrize("family", EXTREMES, ids=lambda family: family.name)
@@ -77,7 +70,7 @@ def test_sums_over_twenty_coordinates_raise_no_more_alarms() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
-def test_both_rules_give_the_same_audit_until_an_alarm(family: Family) -> None:
+def test_both_rules_give_the_same_audit_until_the_wealth_is_near(family: Family) -> None:
     for seed in range(4):
         verdict, budget = (
             audit(
@@ -92,12 +85,18 @@ def test_both_rules_give_the_same_audit_until_an_alarm(family: Family) -> None:
             )
             for stop in STOPS
         )
-        stopped = len(verdict.record["chunks"])
-        assert verdict.record["chunks"] == budget.record["chunks"][:stopped]
-        assert (verdict.verdict == Verdict.VIOLATION) == (budget.verdict == Verdict.VIOLATION)
-        if verdict.verdict != Verdict.VIOLATION:
-            assert verdict.draws == budget.draws == 8_000
-            assert verdict.lower_bound == budget.lower_bound
+        wealth = Wealth(family.guarantee, np.array([family.guarantee.level]))
+        for one, other in zip(verdict.record["chunks"], budget.record["chunks"], strict=False):
+            if one != other:  # smaller, where 2.5 nats at most are missing
+                assert one[1] < other[1]
+                assert 0 < math.log(1 / ALPHA) - wealth.current[0] < 2.5
+                break
+            wealth.bet(None if one[2] is None else Stake(*one[2]))
+        else:
+            assert verdict.verdict != Verdict.VIOLATION or budget.verdict == Verdict.VIOLATION
+            if verdict.verdict != Verdict.VIOLATION:
+                assert verdict.draws == budget.draws == 8_000
+                assert verdict.lower_bound == budget.lower_bound
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
