@@ -44,13 +44,13 @@ LARGEST = 1 << 17
 #: out of date, and the number of chunks grows with the logarithm of the budget. Later chunks are relatively larger:
 #: estimates have settled.
 CHUNKS = ChunkRule(FIRST, growth=0.15, smallest=SMALLEST, largest=LARGEST, late=(2_000, 0.2))
-#: The same where the wealth is less than so many nats below what refutes the claim. The wealth of a claim that does not
-#: hold goes up and down by as much while it crosses that, and it is read after each chunk only: smaller chunks find it
-#: there earlier, and bet by newer estimates. Chosen by simulation on seeds from 50,000 and 70,000 of the cases of
+#: Chunks while the wealth is less than `NEAR` nats below 1/alpha. Verdicts are read at the end of a chunk. The log
+#: wealth of a false claim fluctuates by a few nats, so that smaller chunks see it cross the threshold earlier, and
+#: their bets use newer estimates. Chosen by simulation on seeds from 50,000 and 70,000 of the cases of
 #: `benchmarks.head_to_head` and `benchmarks.power`: the geometric means of their draws to a verdict became 0.76 to 0.96
-#: times what they were. Not for draws that are taken one a call after a doubt: whoever stops at a peak has a streak of
-#: luck at the end, which the tests of those draws take for draws that go together. (Of 1,093 such refutations 3 were
-#: dismissed, of 1,056 in larger chunks none.)
+#: times what they were. Draws that are taken one a call after a doubt keep `CHUNKS`. An audit that stops at a peak of
+#: its wealth ends with draws that are extreme together, which the tests of those draws take for dependence: of 1,093
+#: such refutations in small chunks 3 were dismissed, of 1,056 in `CHUNKS` none.
 NEAR, CHUNKS_NEAR = 2.5, ChunkRule(FIRST, growth=0.03, smallest=2, largest=LARGEST)
 #: Most numbers in a chunk a side, for outputs of many coordinates: 256 MB of doubles.
 NUMBERS = 1 << 25

@@ -93,7 +93,7 @@ def test_both_rules_give_the_same_audit_until_the_wealth_is_near(family: Family)
                 break
             wealth.bet(None if one[2] is None else Stake(*one[2]))
         else:
-            assert verdict.verdict != Verdict.VIOLATION or budget.verdict == Verdict.VIOLATION
+            assert (verdict.verdict == Verdict.VIOLATION) == (budget.verdict == Verdict.VIOLATION)
             if verdict.verdict != Verdict.VIOLATION:
                 assert verdict.draws == budget.draws == 8_000
                 assert verdict.lower_bound == budget.lower_bound
