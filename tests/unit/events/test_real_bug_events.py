@@ -391,10 +391,7 @@ class Release:
         ),
         (
             pd.Series([1.0, 2.0], index=["a", "b"], name="mean"),
-            Typed(
-                "pandas.Series",
-                {"index": ["a", "b"], "name": "mean", "type": "float64", "values": [1.0, 2.0], "attrs": {}},
-            ),
+            Typed("pandas.Series", {"dtype": "float64", "values": [1.0, 2.0], "index": ["a", "b"], "name": "mean"}),
         ),
     ],
     ids=lambda value: str(value)[:30],
@@ -409,7 +406,7 @@ def test_a_table_shows_its_labels_types_and_attributes() -> None:
     seen = make_visible(table)
     assert seen.kind == "pandas.DataFrame"
     assert seen.value["columns"] == ["n", "m"]
-    assert seen.value["types"] == ["int64", "float64"]
+    assert seen.value["dtypes"] == ["int64", "float64"]
     assert seen.value["index"] == [3, 4]
     assert seen.value["attrs"] == {"rows": 17}
 
