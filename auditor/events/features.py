@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.targets.outputs import Batch, hash_outputs, read_column, read_matrix
-from auditor.targets.values import strip_type
+from auditor.targets.values import PLAIN, strip_type
 
 Array = NDArray[np.float64]
 
@@ -357,6 +357,9 @@ class Shape:
         if self.kind == "length":
             if kinds <= _SIZED:
                 return np.fromiter(map(len, batch), np.float64, len(batch))
+            if kinds <= _SIZED | PLAIN:
+                lengths = [len(v) if type(v) in _SIZED else -1.0 for v in batch]
+                return np.array(lengths, dtype=np.float64)
             return np.array(
                 [len(v) if hasattr(v, "__len__") else -1.0 for v in map(strip_type, batch)], dtype=np.float64
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from auditor.events.screening import best_columns, compare_counts, screen_coordi
 from auditor.events.structure import Item, walk_elements
 from auditor.targets.columns import Columns, columns_of
 from auditor.targets.outputs import Batch, float_of, is_number
-from auditor.targets.values import strip_type
+from auditor.targets.values import PLAIN, strip_type
 
 #: Kinds, keys and members that are counted; arbitrary, bounds memory. Keys beyond are those that came last.
 MOST = 5_000
@@ -45,6 +46,10 @@ class PresenceCounts:
             The elements of each output of either side.
         """
         for counter, held in ((self.x, x), (self.y, y)):
+            elements = list(itertools.chain.from_iterable(held))
+            if len(counter) + len(set(elements)) < MOST:
+                counter.update(elements)
+                continue
             for one in held:
                 counter.update(one if len(counter) < MOST else [what for what in one if what in counter])
 
@@ -111,7 +116,7 @@ class Presence:
             self.kinds.add_alike(kinds[0][:1], len(kinds[0]), len(kinds[1]))
         else:
             self.kinds.add(*([[kind] for kind in side] for side in kinds))
-        listed = [_as_list(side) for side in (x, y)]
+        listed = [_list_containers(side) for side in (x, y)]
         for counts, read, read_columns in ((self.keys, _keys, _keys_alike), (self.members, _members, _members_alike)):
             held = [read_columns(columns_of(side)) for side in listed]
             if held[0] is not None and held[0] == held[1]:
@@ -131,8 +136,9 @@ class Presence:
         return found + [Elements("count", member) for member in self.members.different(self.n)]
 
 
-def _as_list(batch: Batch) -> list[Any]:
-    return [] if isinstance(batch, np.ndarray) else batch
+def _list_containers(batch: Batch) -> list[Any]:
+    """Outputs of a list; none if all are scalars."""
+    return [] if isinstance(batch, np.ndarray) or PLAIN.issuperset(map(type, batch)) else batch
 
 
 def _keys(value: Any) -> list[tuple[Any, ...]]:

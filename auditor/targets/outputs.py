@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import math
+import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from auditor.errors import TargetError
 from auditor.targets.columns import Columns, ElementColumn, Path, columns_of
-from auditor.targets.values import USUAL, Raised, Typed, make_visible, strip_type, text_of
+from auditor.targets.values import PLAIN, USUAL, Raised, Typed, make_visible, strip_type, text_of
 
 __all__ = [
     "Batch",
@@ -44,6 +45,10 @@ _PLAIN = {int, float}
 _NO_NUMBER = {dict, list, tuple, str, bytes, set, frozenset, type(None), Raised}
 #: Types whose equal values have one text.
 _TEXTS = {str, bytes, type(None)}
+#: Types of numbers within which equal values have one key.
+_SCALARS = {int, float, bool}
+#: Key of a NaN.
+_NAN = int(np.array(np.nan).view(np.int64))
 #: Integers up to here are floats exactly.
 _EXACT = 2**53
 #: Sets the keys of booleans apart from those of numbers; arbitrary.
@@ -115,7 +120,7 @@ def _from_list(values: list[Any]) -> Batch:
             numbers = [e for r in rows for e in r]
             return np.array(rows, dtype=np.float64) if _are_exact_floats(numbers) else rows
         return [make_visible(row) for row in rows]
-    return [make_visible(_row(v)) for v in values]
+    return values if kinds <= PLAIN else [make_visible(_row(v)) for v in values]
 
 
 def _from_arrays(values: list[NDArray[Any]]) -> Batch:
@@ -212,6 +217,11 @@ def read_column(batch: Batch) -> NDArray[np.float64]:
             pass
     if kinds <= _NO_NUMBER:
         return np.full(len(batch), np.nan)
+    if kinds <= _PLAIN | _NO_NUMBER:
+        try:
+            return np.array([v if type(v) in _PLAIN else math.nan for v in batch], dtype=np.float64)
+        except OverflowError:
+            pass
     return np.array([float_of(v) for v in batch], dtype=np.float64)
 
 
@@ -302,8 +312,9 @@ def _row_keys(elements: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _many_keys(batch: list[Any]) -> NDArray[np.int64] | None:
-    """Keys of texts, or of outputs that are all built alike, as `_key_of` gives them; None for all others."""
-    if set(map(type, batch)) <= _TEXTS:
+    """Keys of scalars, or of outputs that are all built alike, as `_key_of` gives them; None for all others."""
+    numbers = set(map(type, batch)) - _TEXTS
+    if len(numbers) <= 1 and numbers <= _SCALARS:  # with two, a value may equal one that has another key
         key = {value: _key_of(value) for value in dict.fromkeys(batch)}
         return np.array([key[value] for value in batch], dtype=np.int64)
     columns = columns_of(batch)
@@ -376,6 +387,8 @@ def _key_of(value: object) -> int:
         value = value.value  # equal numbers are one output, whatever their type
     if isinstance(value, bool | np.bool_):
         return int(value) ^ _BOOLEAN
+    if type(value) is float:
+        return _NAN if value != value else int.from_bytes(struct.pack("<d", value + 0.0), "little", signed=True)
     if isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and abs(int(value)) <= _EXACT):
         return int(_number_keys(np.array([value], dtype=np.float64))[0])
     if isinstance(value, list | tuple) and value and all(is_number(e) or isinstance(e, bool) for e in value):

@@ -17,7 +17,7 @@ from auditor.targets.helper import text_of as text_of
 #: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
 DEEPEST = 4
 #: Types that are plain as they are, and the containers of plain values.
-_PLAIN = frozenset({float, int, str, bool, bytes, type(None), np.float64, np.int64, np.bool_})
+PLAIN = frozenset({float, int, str, bool, bytes, type(None), np.float64, np.int64, np.bool_})
 _CONTAINERS = (list, tuple, dict)
 #: Names of types of numpy that plain Python numbers have too.
 USUAL = {"float64": "float", "int64": "int", "bool": "bool"}
@@ -123,7 +123,7 @@ def make_visible(value: Any, depth: int = 0) -> Any:
         into.
     """
     kind = type(value)
-    if kind in _PLAIN or depth > DEEPEST:
+    if kind in PLAIN or depth > DEEPEST:
         return value
     if kind in _CONTAINERS:
         return _visible_container(value, depth)
@@ -178,7 +178,7 @@ def _collect_unreadable(value: Any, depth: int, found: set[str]) -> None:
             found.add(f"containers inside of more than {DEEPEST} others")
             return
         for part in value.values() if isinstance(value, dict) else value:
-            if type(part) not in _PLAIN:
+            if type(part) not in PLAIN:
                 _collect_unreadable(part, depth + 1, found)
     elif not isinstance(value, _READ) and not inspect.isbuiltin(value):
         found.add(f"objects of class {type(value).__qualname__}")
@@ -222,7 +222,7 @@ def _collect_numbers(value: Any, found: list[Any]) -> None:
 def _visible_container(value: Any, depth: int) -> Any:
     """A container of visible values; the same object where nothing in it changes."""
     parts = list(value.values()) if isinstance(value, dict) else value
-    if _PLAIN.issuperset(map(type, parts)):
+    if PLAIN.issuperset(map(type, parts)):
         return value
     changed = [make_visible(part, depth + 1) for part in parts]
     if all(new is old for new, old in zip(changed, parts, strict=True)):
