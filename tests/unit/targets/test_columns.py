@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.targets.columns import OutputList, columns_of, read_columns
-from auditor.targets.outputs import hash_outputs
+from auditor.targets.outputs import hash_outputs, read_column
 
 NAN = float("nan")
 #: Batches of one structure each, of values that are easily confused.
@@ -69,14 +69,18 @@ def test_keys_are_those_of_each_output_alone(batch: list[Any]) -> None:
     assert hash_outputs(OutputList(batch)).tolist() == alone
 
 
-def test_keys_of_texts_are_those_of_each_output_alone() -> None:
-    batch = ["a", b"a", None, "None", "a", "é\ud800"] * 3
-    assert hash_outputs(batch).tolist() == [int(hash_outputs([value])[0]) for value in batch]
+#: Scalars, among them equal ones of different types, of which some have different keys.
+SCALARS: dict[str, list[Any]] = {
+    "texts": ["a", b"a", None, "None", "a", "é\ud800"],
+    "integers": ["1", 1, None, 2**53 + 1, 10**400, -1],
+    "floats": ["0.0", 0.0, -0.0, NAN, float("nan"), -NAN, float("inf"), None, 2.0**60, 1.5],
+    "booleans": ["True", True, False, None],
+    "mixed": [2**60, 2.0**60, 1, 1.0, True, 0, False, -0.0, "1", None],
+}
 
 
-def test_a_place_is_looked_up_by_type_too() -> None:
-    columns = columns_of([{1: 5}, {1: 6}])
-    assert columns is not None
-    assert columns.at((1,)) is not None
-    assert columns.at((True,)) is None
-    assert columns.at((1.0,)) is None
+@pytest.mark.parametrize("batch", SCALARS.values(), ids=SCALARS)
+def test_keys_and_numbers_of_scalars_are_those_of_each_output_alone(batch: list[Any]) -> None:
+    for order in (batch * 3, batch[::-1] * 3):
+        assert hash_outputs(order).tolist() == [int(hash_outputs([value])[0]) for value in order]
+        np.testing.assert_array_equal(read_column(order), [read_column([value])[0] for value in order])
