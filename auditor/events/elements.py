@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.columns import Columns, OutputList, columns_of
+from auditor.targets.columns import ELEMENTS, Columns, OutputList, columns_of, read_numbers
 from auditor.targets.outputs import Batch, Raised, float_of, is_number, show_output
 from auditor.targets.values import DEEPEST, Typed, strip_type
 
@@ -54,6 +54,11 @@ def make_token(element: object) -> Token | None:
     return None
 
 
+def is_row(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    """Whether a value is a list or a tuple of plain values alone."""
+    return (type(value) is list or type(value) is tuple) and ELEMENTS.issuperset(map(type, value))
+
+
 def list_elements(value: object, depth: int = 0) -> list[Any]:
     """Elements of one output; that of no container is itself.
 
@@ -64,6 +69,8 @@ def list_elements(value: object, depth: int = 0) -> list[Any]:
     depth : int
         Containers around it; those at a depth of `DEEPEST` are not taken apart.
     """
+    if is_row(value):
+        return [value] if depth == DEEPEST else list(value)
     value = strip_type(value) if isinstance(strip_type(value), CONTAINERS) else value
     if not isinstance(value, CONTAINERS) or depth == DEEPEST:
         return [value]
@@ -137,14 +144,18 @@ class Table:
             self.inside = np.array([isinstance(strip_type(value), CONTAINERS) for value in batch], dtype=bool)
             self.length = np.fromiter(map(len, rows), np.int64, len(rows))
             self._flat = flat = list(itertools.chain.from_iterable(rows))
-            if set(map(type, flat)) <= {float}:
+            kinds = set(map(type, flat))
+            if kinds <= {float}:
                 self.numbers, self.numeric = np.array(flat, dtype=np.float64), np.full(len(flat), True)
+            elif kinds <= ELEMENTS:
+                self.numbers = read_numbers(flat)
+                # An integer larger than any float is no number here, NaN is one.
+                self.numeric = ~np.isnan(self.numbers) | np.array([type(e) is float for e in flat], dtype=bool)
             else:
                 read = [
                     (float_of(e), strip_type(e) != strip_type(e)) if is_number(e) else (math.nan, False) for e in flat
                 ]
                 self.numbers = np.array([value for value, _ in read], dtype=np.float64)
-                # An integer larger than any float is no number here, NaN is one.
                 self.numeric = ~np.isnan(self.numbers) | np.array([nan for _, nan in read], dtype=bool)
 
     def _read_columns(self, columns: Columns) -> None:

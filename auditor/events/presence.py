@@ -6,11 +6,12 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from auditor.events.elements import Elements, Token, list_elements, make_token
+from auditor.events.elements import Elements, Token, is_row, list_elements, make_token
 from auditor.events.features import Feature
 from auditor.events.output_types import kinds_of
 from auditor.events.screening import best_columns, compare_counts, screen_coordinates
@@ -143,6 +144,8 @@ def _list_containers(batch: Batch) -> list[Any]:
 
 def _keys(value: Any) -> list[tuple[Any, ...]]:
     """Places of an output that end in a key of a dict."""
+    if is_row(value):
+        return []
     return [path for path, _ in walk_elements(value) if not isinstance(path[-1], int) or _in_dict(value, path)]
 
 
@@ -167,8 +170,17 @@ def _members(value: Any) -> list[Token]:
     """Plain values that a container holds; numbers with a fraction hardly ever repeat and are left out."""
     if not isinstance(strip_type(value), list | tuple | set | frozenset):
         return []
-    found = dict.fromkeys(make_token(element) for element in list_elements(value))
-    return [one for one in found if one is not None and not (type(one[1]) is float and not one[1].is_integer())]
+    found: dict[Token, None] = {}
+    for element in list_elements(value):
+        token = _repeated_token(element) if type(element) in _REPEATED else make_token(element)
+        if token is not None and not (type(token[1]) is float and not token[1].is_integer()):
+            found[token] = None
+    return list(found)
+
+
+#: Types whose values are alike if they are equal, as 0.0 and -0.0 are not.
+_REPEATED = frozenset({int, bool, str, bytes, type(None)})
+_repeated_token = lru_cache(maxsize=1_024, typed=True)(make_token)
 
 
 def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auditor.events.elements import CONTAINERS, Elements, Table, list_children
 from auditor.events.features import MAX_COORDINATES, Feature
-from auditor.targets.columns import Columns, OutputList, columns_of
+from auditor.targets.columns import ELEMENTS, Columns, OutputList, columns_of, read_numbers
 from auditor.targets.outputs import Batch, float_of, hash_outputs, is_number
 from auditor.targets.values import DEEPEST, strip_type
 
@@ -37,6 +37,8 @@ class _AbsentValue:
 
 
 _ABSENT = _AbsentValue()
+#: Types of which the numbers alone are those of Python.
+_READ = ELEMENTS | {_AbsentValue}
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,13 @@ def values_at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
             return list(column.values)
     parts: list[Any] = batch.tolist() if isinstance(batch, np.ndarray) else batch
     for step in path:
-        parts = [_step(part, step) for part in parts]
+        kinds = set(map(type, parts))
+        if kinds <= {list, tuple} and type(step) is int and step >= 0:
+            parts = [part[step] if len(part) > step else _ABSENT for part in parts]
+        elif kinds == {dict}:
+            parts = [part.get(step, _ABSENT) for part in parts]
+        else:
+            parts = [_step(part, step) for part in parts]
     return parts
 
 
@@ -148,6 +156,8 @@ def _step(part: Any, step: Any) -> Any:
 
 
 def _numbers(parts: list[Any]) -> Array:
+    if set(map(type, parts)) <= _READ:
+        return read_numbers(parts)
     return np.array([float_of(part) if is_number(part) else math.nan for part in parts], dtype=np.float64)
 
 

@@ -22,8 +22,8 @@ from auditor.targets.values import DEEPEST
 Path: TypeAlias = tuple[Any, ...]
 
 #: Types that are told apart by themselves; a subclass may show something else, and is no element of a column.
-_ELEMENTS = frozenset({int, float, bool, str, bytes, type(None)})
-_NUMBERS = frozenset({int, float})
+ELEMENTS = frozenset({int, float, bool, str, bytes, type(None)})
+NUMBERS = frozenset({int, float})
 
 
 class ElementColumn:
@@ -47,7 +47,7 @@ class ElementColumn:
     @property
     def numeric(self) -> bool | None:
         """Whether all are numbers, or none; None if some are."""
-        return True if self.kinds <= _NUMBERS else False if self.kinds.isdisjoint(_NUMBERS) else None
+        return True if self.kinds <= NUMBERS else False if self.kinds.isdisjoint(NUMBERS) else None
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -55,17 +55,31 @@ class ElementColumn:
 
         NaN for what is none, and for integers larger than any float.
         """
-        if self.numeric:
-            try:
-                return np.array(self.values, dtype=np.float64)
-            except OverflowError:
-                pass
-        return np.array([_number(value) for value in self.values], dtype=np.float64)
+        return read_numbers(self.values)
 
 
-def _number(value: Any) -> float:
-    if type(value) not in _NUMBERS:
-        return math.nan
+def read_numbers(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Plain values as numbers.
+
+    Parameters
+    ----------
+    values : sequence
+        Numbers of Python; any values that are not of `int` or `float` are none.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        NaN for what is no number, and for integers larger than any float.
+    """
+    if not NUMBERS.issuperset(map(type, values)):
+        values = [value if type(value) in NUMBERS else math.nan for value in values]
+    try:
+        return np.array(values, dtype=np.float64)
+    except OverflowError:
+        return np.array([_as_float(value) for value in values], dtype=np.float64)
+
+
+def _as_float(value: float) -> float:
     try:
         return float(value)
     except OverflowError:
@@ -156,7 +170,7 @@ def read_columns(batch: Sequence[Any]) -> Columns | None:
 def _split(values: Sequence[Any], path: Path, keyed: bool, found: list[ElementColumn]) -> bool:
     """Append the columns at and below a place; False if outputs differ there in more than their elements."""
     kinds = frozenset(map(type, values))
-    if kinds <= _ELEMENTS:
+    if kinds <= ELEMENTS:
         found.append(ElementColumn(path, values, kinds, keyed))
         return True
     if len(path) >= DEEPEST:

@@ -8,14 +8,15 @@ import itertools
 import math
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import TargetError
-from auditor.targets.columns import Columns, ElementColumn, Path, columns_of
-from auditor.targets.values import PLAIN, USUAL, Raised, Typed, make_visible, strip_type, text_of
+from auditor.targets.columns import NUMBERS, Columns, ElementColumn, Path, columns_of, read_numbers
+from auditor.targets.values import DEEPEST, PLAIN, USUAL, Raised, Typed, make_visible, strip_type, text_of
 
 __all__ = [
     "Batch",
@@ -40,9 +41,8 @@ Batch: TypeAlias = NDArray[Any] | list[Any]
 #: Types of a list's elements that are read as numbers. Booleans are symbols in a list of mixed types, but numbers in an
 #: array of booleans.
 _NUMBER = (int, float, np.integer, np.floating)
-_PLAIN = {int, float}
-#: Types that are no number.
-_NO_NUMBER = {dict, list, tuple, str, bytes, set, frozenset, type(None), Raised}
+#: Types of which the numbers alone are `NUMBERS`.
+_READ = NUMBERS | {dict, list, tuple, str, bytes, set, frozenset, type(None), Raised}
 #: Types whose equal values have one text.
 _TEXTS = {str, bytes, type(None)}
 #: Types of numbers within which equal values have one key.
@@ -209,19 +209,8 @@ def read_column(batch: Batch) -> NDArray[np.float64]:
     """
     if isinstance(batch, np.ndarray):
         return np.asarray(batch, dtype=np.float64) if batch.ndim == 1 else np.full(len(batch), np.nan)
-    kinds = set(map(type, batch))
-    if kinds <= _PLAIN:
-        try:
-            return np.array(batch, dtype=np.float64)
-        except OverflowError:
-            pass
-    if kinds <= _NO_NUMBER:
-        return np.full(len(batch), np.nan)
-    if kinds <= _PLAIN | _NO_NUMBER:
-        try:
-            return np.array([v if type(v) in _PLAIN else math.nan for v in batch], dtype=np.float64)
-        except OverflowError:
-            pass
+    if set(map(type, batch)) <= _READ:
+        return read_numbers(batch)
     return np.array([float_of(v) for v in batch], dtype=np.float64)
 
 
@@ -299,16 +288,21 @@ def _number_keys(values: NDArray[Any]) -> NDArray[np.int64]:
 
 def _row_keys(elements: NDArray[np.int64]) -> NDArray[np.int64]:
     """Keys of rows, from those of their elements."""
-    width = elements.shape[1]
-    # Odd multipliers of a linear congruential sequence: fixed, so that keys are the same in every process.
+    words = elements.view(np.uint64)
+    mixed = (words ^ (words >> np.uint64(29))) * _factors(elements.shape[1])
+    total: NDArray[np.int64] = mixed.sum(axis=1, dtype=np.uint64).view(np.int64)
+    return total
+
+
+@lru_cache(maxsize=64)
+def _factors(width: int) -> NDArray[np.uint64]:
+    """Odd multipliers of a linear congruential sequence: fixed, so that keys are the same in every process."""
     factor = np.empty(width, dtype=np.uint64)
     state = 0x9E3779B97F4A7C15
     for j in range(width):
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
         factor[j] = state | 1
-    words = elements.view(np.uint64)
-    total: NDArray[np.int64] = ((words ^ (words >> np.uint64(29))) * factor).sum(axis=1, dtype=np.uint64).view(np.int64)
-    return total
+    return factor
 
 
 def _many_keys(batch: list[Any]) -> NDArray[np.int64] | None:
@@ -319,11 +313,11 @@ def _many_keys(batch: list[Any]) -> NDArray[np.int64] | None:
         return np.array([key[value] for value in batch], dtype=np.int64)
     columns = columns_of(batch)
     if columns is None:
-        return None
+        return _ragged_keys(batch)
     if columns.keys is None and columns.flat:
-        if all(column.kinds <= {int, float, bool} for column in columns.columns):
-            return _row_keys(np.column_stack([_column_keys(column) for column in columns.columns]))
-        if not any(column.kinds.isdisjoint({int, float, bool}) for column in columns.columns):
+        if all(column.kinds <= _SCALARS for column in columns.columns):
+            return _row_keys(np.column_stack([_element_keys(column.values) for column in columns.columns]))
+        if not any(column.kinds.isdisjoint(_SCALARS) for column in columns.columns):
             return None  # some may be rows of numbers and others not
     template = _template(batch[0], (), columns)
     if template is None:
@@ -334,16 +328,33 @@ def _many_keys(batch: list[Any]) -> NDArray[np.int64] | None:
     return np.frombuffer(b"".join([digest[one] for one in texts]), dtype="<i8").astype(np.int64)
 
 
-def _column_keys(column: ElementColumn) -> NDArray[np.int64]:
-    """Keys of the elements of a column."""
-    if column.kinds == {float}:
-        return _number_keys(column.numbers)
-    if column.kinds == {bool}:
-        return _number_keys(np.array(column.values, dtype=bool))
-    if column.kinds == {int}:
+def _ragged_keys(batch: list[Any]) -> NDArray[np.int64] | None:
+    """Keys of rows of numbers of several lengths; None for all other outputs."""
+    if not set(map(type, batch)) <= {list, tuple}:
+        return None
+    flat = list(itertools.chain.from_iterable(batch))
+    if not set(map(type, flat)) <= _SCALARS:
+        return None
+    elements, found = _element_keys(flat), np.full(len(batch), _key_of([]))
+    width = np.fromiter(map(len, batch), np.int64, len(batch))
+    start = np.cumsum(width) - width
+    for one in np.unique(width[width > 0]).tolist():
+        rows = np.flatnonzero(width == one)
+        found[rows] = _row_keys(elements[start[rows, None] + np.arange(one)])
+    return found
+
+
+def _element_keys(values: Sequence[Any]) -> NDArray[np.int64]:
+    """Keys of numbers of Python and booleans."""
+    kinds = set(map(type, values))
+    if kinds <= {float}:
+        return _number_keys(np.fromiter(values, np.float64, len(values)))
+    if kinds == {bool}:
+        return _number_keys(np.fromiter(values, bool, len(values)))
+    if kinds == {int}:
         with contextlib.suppress(OverflowError):
-            return _number_keys(np.fromiter(column.values, np.int64, len(column.values)))
-    return np.array([_key_of(value) for value in column.values], dtype=np.int64)
+            return _number_keys(np.fromiter(values, np.int64, len(values)))
+    return np.array([_key_of(value) for value in values], dtype=np.int64)
 
 
 def _template(value: Any, path: Path, columns: Columns) -> tuple[str, list[ElementColumn]] | None:
@@ -419,7 +430,26 @@ def show_output(value: object) -> str:
 
 
 def _shorten_output(value: object) -> str:
-    return shorten_text(f"{value:.6g}" if isinstance(value, float) else repr(value))
+    return shorten_text(f"{value:.6g}" if isinstance(value, float) else _write(value))
+
+
+_NESTED = {dict, list, tuple, set, frozenset}
+
+
+def _write(value: object, depth: int = 0) -> str:
+    """The text of `repr`, but for the elements of sets, which stand in an order that all processes share."""
+    if type(value) is Typed:
+        return f"{value.kind}({_write(value.value, depth)})"
+    if depth > DEEPEST or type(value) not in _NESTED or not value:
+        return repr(value)
+    if type(value) is dict:
+        return "{" + ", ".join(f"{_write(k, depth + 1)}: {_write(v, depth + 1)}" for k, v in value.items()) + "}"
+    if type(value) is list:
+        return f"[{', '.join(_write(part, depth + 1) for part in value)}]"
+    if type(value) is tuple:
+        return f"({', '.join(_write(part, depth + 1) for part in value)}{',' * (len(value) == 1)})"
+    inside = f"{{{', '.join(sorted(_write(part, depth + 1) for part in cast(Iterable[object], value)))}}}"
+    return inside if type(value) is set else f"frozenset({inside})"
 
 
 def shorten_text(text: str) -> str:

@@ -30,7 +30,7 @@ from auditor.events.features import (
     Shape,
 )
 from auditor.events.fitting import learn_histogram, learn_symbols
-from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches, hash_outputs, show_output
+from auditor.targets.outputs import Batch, Raised, Typed, as_batch, concatenate_batches, hash_outputs, show_output
 
 Array = NDArray[np.float64]
 
@@ -152,6 +152,20 @@ def test_a_long_output_is_shown_short() -> None:
     assert show_output("a" * 100) == "'" + "a" * 56 + "..."
     assert show_output(np.float64(1 / 3)) == "0.333333"
     assert show_output(np.arange(3)) == "[0, 1, 2]"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[], (), {}, set(), frozenset(), (1,), [1.5, ("a", None)], {"a": [1], 2: {}}, Typed("t", {"b": (1, 2)}), {(1,): 2}],
+    ids=repr,
+)
+def test_what_holds_no_set_is_shown_by_its_repr(value: object) -> None:
+    assert show_output(value) == repr(value)
+
+
+def test_sets_are_shown_in_an_order_that_all_processes_share() -> None:
+    assert show_output(({"b", "a"}, [frozenset({"d", "c"})])) == "({'a', 'b'}, [frozenset({'c', 'd'})])"
+    assert show_output({"k": Typed("t", {"x", 1, None}), "l": set()}) == "{'k': t({'x', 1, None}), 'l': set()}"
 
 
 # ---------------------------------------------------------------------------------------- keys

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.targets.columns import OutputList, columns_of, read_columns
+from auditor.targets.columns import OutputList, read_columns
 from auditor.targets.outputs import hash_outputs, read_column
 
 NAN = float("nan")
