@@ -114,13 +114,29 @@ def _from_list(values: list[Any]) -> Batch:
     if all(issubclass(kind, np.ndarray) for kind in kinds):
         return _from_arrays(values)
     if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
-        rows = [_row(v) for v in values]
-        width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
-        if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(_is_plain, r)) for r in rows):
-            numbers = [e for r in rows for e in r]
-            return np.array(rows, dtype=np.float64) if _are_exact_floats(numbers) else rows
-        return [make_visible(row) for row in rows]
-    return values if kinds <= PLAIN else [make_visible(_row(v)) for v in values]
+        return _from_rows([_row(v) for v in values] if not kinds <= {list, tuple} else values)
+    if kinds <= PLAIN or (kinds == {dict} and _are_plain(map(dict.values, values))):
+        return values
+    return [make_visible(_row(v)) for v in values]
+
+
+def _from_rows(rows: list[Any]) -> Batch:
+    """Outputs that are lists, tuples or arrays: an array if they are rows of numbers of one length."""
+    if all(isinstance(row, list | tuple) for row in rows):
+        elements = list(itertools.chain.from_iterable(rows))
+        kinds = set(map(type, elements))
+        if elements and all(map(_is_number_type, kinds)) and len(set(map(len, rows))) == 1:
+            if not _are_exact_floats(elements, kinds):
+                return rows
+            return np.fromiter(elements, np.float64, len(elements)).reshape(len(rows), -1)
+        if _are_plain([elements]) and {list, tuple}.issuperset(map(type, rows)):
+            return rows
+    return [make_visible(row) for row in rows]
+
+
+def _are_plain(containers: Iterable[Iterable[Any]]) -> bool:
+    """Whether all elements are plain as they are."""
+    return PLAIN.issuperset(map(type, itertools.chain.from_iterable(containers)))
 
 
 def _from_arrays(values: list[NDArray[Any]]) -> Batch:
@@ -141,12 +157,14 @@ def _row(value: Any) -> Any:
     return Typed(value.dtype.name, value.tolist()) if named else value.tolist()
 
 
-def _is_plain(value: object) -> bool:
-    return type(value) is not Typed and is_number(value)
+def _is_number_type(kind: type) -> bool:
+    return issubclass(kind, _NUMBER) and not issubclass(kind, bool)
 
 
-def _are_exact_floats(numbers: list[Any]) -> bool:
+def _are_exact_floats(numbers: list[Any], kinds: set[type]) -> bool:
     """Whether floats hold every number exactly; if not, outputs stay a list and large integers symbols."""
+    if all(issubclass(kind, float | np.floating) for kind in kinds):
+        return True
     return all(not isinstance(v, int | np.integer) or abs(int(v)) <= _EXACT for v in numbers)
 
 
