@@ -71,6 +71,8 @@ def list_elements(value: object, depth: int = 0) -> list[Any]:
     """
     if is_row(value):
         return [value] if depth == DEEPEST else list(value)
+    if (type(value) is set or type(value) is frozenset) and ELEMENTS.issuperset(map(type, value)) and depth < DEEPEST:
+        return sorted(value, key=repr)
     value = strip_type(value) if isinstance(strip_type(value), CONTAINERS) else value
     if not isinstance(value, CONTAINERS) or depth == DEEPEST:
         return [value]

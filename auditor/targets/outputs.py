@@ -115,7 +115,7 @@ def _from_list(values: list[Any]) -> Batch:
         return _from_arrays(values)
     if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
         return _from_rows([_row(v) for v in values] if not kinds <= {list, tuple} else values)
-    if kinds <= PLAIN or (kinds == {dict} and _are_plain(map(dict.values, values))):
+    if kinds <= PLAIN | {set, frozenset} or (kinds == {dict} and _are_plain(map(dict.values, values))):
         return values
     return [make_visible(_row(v)) for v in values]
 
@@ -325,10 +325,12 @@ def _factors(width: int) -> NDArray[np.uint64]:
 
 def _many_keys(batch: list[Any]) -> NDArray[np.int64] | None:
     """Keys of scalars, or of outputs that are all built alike, as `_key_of` gives them; None for all others."""
-    numbers = set(map(type, batch)) - _TEXTS
-    if len(numbers) <= 1 and numbers <= _SCALARS:  # with two, a value may equal one that has another key
-        key = {value: _key_of(value) for value in dict.fromkeys(batch)}
-        return np.array([key[value] for value in batch], dtype=np.int64)
+    kinds = set(map(type, batch))
+    if len(kinds - _TEXTS) <= 1 and kinds - _TEXTS <= _SCALARS:  # with two, a value may equal one of another key
+        return _distinct_keys(batch)
+    if kinds <= {set, frozenset}:
+        kinds = set(map(type, itertools.chain.from_iterable(batch))) - _TEXTS
+        return _distinct_keys(list(map(frozenset, batch))) if kinds in (set(), {int}, {bool}) else None
     columns = columns_of(batch)
     if columns is None:
         return _ragged_keys(batch)
@@ -344,6 +346,12 @@ def _many_keys(batch: list[Any]) -> NDArray[np.int64] | None:
     texts = [text % row for row in zip(*(_texts(column) for column in places), strict=True)]
     digest = {one: _digest(one) for one in dict.fromkeys(texts)}
     return np.frombuffer(b"".join([digest[one] for one in texts]), dtype="<i8").astype(np.int64)
+
+
+def _distinct_keys(batch: list[Any]) -> NDArray[np.int64]:
+    """Keys of outputs that have one key if they are equal, each computed once."""
+    key = {value: _key_of(value) for value in dict.fromkeys(batch)}
+    return np.array([key[value] for value in batch], dtype=np.int64)
 
 
 def _ragged_keys(batch: list[Any]) -> NDArray[np.int64] | None:

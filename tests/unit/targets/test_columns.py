@@ -75,6 +75,9 @@ SCALARS: dict[str, list[Any]] = {
     "integers": ["1", 1, None, 2**53 + 1, 10**400, -1],
     "floats": ["0.0", 0.0, -0.0, NAN, float("nan"), -NAN, float("inf"), None, 2.0**60, 1.5],
     "booleans": ["True", True, False, None],
+    "sets of integers": [{1, 2}, frozenset({2, 1}), {10, 9, 8}, set(), {2}, {2**60}],
+    "sets": [{1}, {1.0}, {True}, {0.0}, {-0.0}, {"1", None}, {(1,)}, frozenset({1})],
+    "sets of texts": [{"a", "b"}, {"b", b"a"}, {None}, set()],
     "mixed": [2**60, 2.0**60, 1, 1.0, True, 0, False, -0.0, "1", None],
 }
 
