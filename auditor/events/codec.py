@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache
@@ -43,6 +44,11 @@ def list_event_classes() -> Mapping[str, type]:
     return found
 
 
+#: Version of the keys of outputs, see `auditor.targets.outputs.hash_outputs`, and classes of which objects hold some.
+#: Rows of numbers that differed in zeros at the end had the same key in version 1.
+KEYS = 2
+_KEYED = ("DiscreteField", "IsValue", "Rank")
+
 #: Parts of events, and outputs that are objects, as JSON.
 OBJECTS = ObjectCodec(list_event_classes, "an event")
 
@@ -61,7 +67,12 @@ def chain_to_json(chain: Chain) -> dict[str, Any] | None:
         cannot be drawn again from a record.
     """
     record: dict[str, Any] | None = encode_exactly(chain, OBJECTS.encode, OBJECTS.decode)
-    return record
+    return record if record is None or not _holds_keys(record) else {**record, "keys": KEYS}
+
+
+def _holds_keys(record: Mapping[str, Any]) -> bool:
+    text = json.dumps(record)
+    return any(f'"class": "{name}"' in text for name in _KEYED)
 
 
 def chain_from_json(record: Mapping[str, Any]) -> Chain:
@@ -70,9 +81,16 @@ def chain_from_json(record: Mapping[str, Any]) -> Chain:
     Raises
     ------
     SpecificationError
-        If the record is none. Classes are looked up in `list_event_classes`; nothing in the record is imported or
-        evaluated.
+        If the record is none, or tells outputs apart by keys that are others now. Classes are looked up in
+        `list_event_classes`; nothing in the record is imported or evaluated.
     """
+    record = dict(record) if isinstance(record, Mapping) else record  # what is no record is refused below
+    keys = record.pop("keys", 1) if isinstance(record, dict) else KEYS
+    if keys != KEYS and _holds_keys(record):
+        raise SpecificationError(
+            f"the recorded event names outputs by keys of version {keys!r}, which other versions of dpaudit have: "
+            f"expected version {KEYS}; audit again"
+        )
     chain = OBJECTS.decode(record)
     if not isinstance(chain, Chain):
         raise SpecificationError(f"expected the record of a chain of events, got that of a {type(chain).__name__}")

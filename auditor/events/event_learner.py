@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from auditor.events.features import (
     LatticeExponent,
     Linear,
     Numeric,
+    Part,
     Rank,
     fixed_features,
 )
@@ -250,6 +252,7 @@ class EventLearner:
         self.depths: tuple[NDArray[np.uint8], NDArray[np.uint8]] = (np.zeros(0, np.uint8), np.zeros(0, np.uint8))
         self._past = Reservoir(RESERVOIR)
         self._learned_at = 0
+        self._labels: defaultdict[Part | None, dict[int, str]] = defaultdict(dict)  # symbols in words, by their keys
         self._fixed: list[Feature] | None = None
         self._structure = Structure()
         self._structured_at = 0
@@ -476,7 +479,8 @@ class EventLearner:
         """
         even_x, even_y, odd_x, odd_y = x[::2], y[::2], x[1::2], y[1::2]
         key_x, key_y = self._past.keys()
-        symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, (key_x[::2], key_y[::2]))
+        known = (key_x[::2], key_y[::2])
+        symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, known, labels=self._labels[None])
         if symbols is not None and keeps(symbols):
             yield symbols, symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
         found: list[Feature | None] = []
@@ -515,7 +519,8 @@ class EventLearner:
                 continue
             key_x, key_y = self._past.keys(part)
             label = getattr(part, "label", show_output)
-            symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, (key_x[::2], key_y[::2]), label, part)
+            known = (key_x[::2], key_y[::2])
+            symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, known, label, part, self._labels[part])
             if symbols is not None:
                 yield replace(symbols, part=part), symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
 

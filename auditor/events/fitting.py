@@ -154,6 +154,7 @@ def learn_symbols(
     known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     label: Callable[[Any], str] = show_output,
     part: Part | None = None,
+    labels: dict[int, str] | None = None,
 ) -> Rank | None:
     """Order outputs, as symbols, by shrunken likelihood ratio.
 
@@ -173,6 +174,8 @@ def learn_symbols(
         From an output to words, or from its part.
     part : Part or None
         The part of an output that is the symbol, where the keys are known; None is all of it.
+    labels : dict, optional
+        Symbols in words by their keys, as far as they are known; others are added.
 
     Returns
     -------
@@ -189,12 +192,12 @@ def learn_symbols(
         return None
     count_x = np.bincount(np.searchsorted(table, key_x), minlength=len(table))
     count_y = np.bincount(np.searchsorted(table, key_y), minlength=len(table))
-    n = len(key_x)
-    shown = [x[k] if k < n else y[k - n] for k in first.tolist()]
-    if part is not None:
-        shown = [part(x[k : k + 1] if k < n else y[k - n : k - n + 1])[0] for k in first.tolist()]
-    labels = list(map(label, shown))
-    return _rank_cells(None, tuple(table.tolist()), count_x, count_y, labels)
+    n, names = len(key_x), {} if labels is None else labels
+    for key, k in zip(table.tolist(), first.tolist(), strict=True):
+        if key not in names:
+            found = x[k : k + 1] if k < n else y[k - n : k - n + 1]
+            names[key] = label((found if part is None else part(found))[0])
+    return _rank_cells(None, tuple(table.tolist()), count_x, count_y, [names[key] for key in table.tolist()])
 
 
 def learn_histogram(base: Feature, x: Array, y: Array, cells: int) -> Rank | None:

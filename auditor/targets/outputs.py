@@ -305,10 +305,10 @@ def _number_keys(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _row_keys(elements: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Keys of rows, from those of their elements."""
-    words = elements.view(np.uint64)
-    mixed = (words ^ (words >> np.uint64(29))) * _factors(elements.shape[1])
-    total: NDArray[np.int64] = mixed.sum(axis=1, dtype=np.uint64).view(np.int64)
+    """Keys of rows, from those of their elements, and the width: a zero adds nothing else."""
+    words, width = elements.view(np.uint64), elements.shape[1]
+    mixed = (words ^ (words >> np.uint64(29))) * _factors(width)
+    total: NDArray[np.int64] = (mixed.sum(axis=1, dtype=np.uint64) + np.uint64(width)).view(np.int64)
     return total
 
 

@@ -25,6 +25,7 @@ from auditor.events.event_learner import Chain, EventLearner
 from auditor.events.features import Additive, Feature, LatticeExponent, Linear, Numeric, Part, Rank, Shape
 from auditor.events.learners.tables import ColumnCode
 from auditor.events.log_likelihood_ratio import OwnRatio
+from auditor.events.output_types import IsValue
 from auditor.events.structure import Item, PartAt
 from auditor.privacy.guarantees import PureDP
 from auditor.results import make_plain
@@ -66,6 +67,20 @@ def sample(hint: Any) -> Any:
 
 def is_event_class(kind: type) -> bool:
     return "__call__" in vars(kind) and any(hasattr(kind, word) for word in ("below", "name"))
+
+
+def test_an_event_with_keys_of_another_version_is_refused_and_any_other_event_is_read() -> None:
+    symbol, number = Chain(IsValue(7, "[1, 0]"), "above", (0.5,)), Chain(LatticeExponent(3, 4), "above", (0.5,))
+    record = chain_to_json(symbol)
+    assert record is not None
+    assert chain_from_json(record) == symbol
+    for keys in ({}, {"keys": 1}, {"keys": None}):
+        with pytest.raises(SpecificationError, match=r"keys of version (1|None), .* expected version 2; audit again"):
+            chain_from_json({name: value for name, value in record.items() if name != "keys"} | keys)
+    plain = chain_to_json(number)
+    assert plain is not None
+    assert "keys" not in plain
+    assert chain_from_json(plain) == number
 
 
 def test_the_registry_has_features_parts_and_symbols() -> None:

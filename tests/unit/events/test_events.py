@@ -206,6 +206,12 @@ def test_nan_has_one_key_and_so_has_zero() -> None:
     assert rows[0] == rows[1] != rows[2]
 
 
+def test_rows_that_differ_in_zeros_have_different_keys() -> None:
+    rows = [[1.0], [1.0, 0.0], [1.0, 0.0, 0.0], [0.0], [0.0, 0.0], [0.0, 1.0], [], 0.0, 1.0, [False], [True, False]]
+    assert len(np.unique(hash_outputs(rows))) == len(rows)
+    assert hash_outputs(np.array([[1.0, 0.0]])) == hash_outputs([[1, 0], "other"])[:1]
+
+
 def test_rows_of_small_numbers_all_have_different_keys() -> None:
     bits = (np.arange(2**16)[:, None] >> np.arange(16)) & 1
     assert len(np.unique(hash_outputs(bits))) == 2**16
