@@ -9,6 +9,7 @@ does the cost of a notion of privacy beside pure DP, which ``--notions`` shows a
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import statistics
 import time
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from auditor import ZCDP, ApproxDP, AuditResult, GaussianDP, Pair, PureDP, RenyiDP, TradeoffCurve, audit, one_draw
@@ -44,7 +46,7 @@ class CostCase:
 
     name: str
     mechanism: Mechanism
-    pair: Pair
+    pairs: tuple[Pair, ...]
     draws: int
     stop: str
 
@@ -59,13 +61,40 @@ def noisy_count(data: Any, rng: np.random.Generator) -> float:
     return float(np.rint(data.sum() + rng.laplace(0.0, 1.0)))
 
 
+def noisy_counts(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Three counts, each with two-sided geometric noise of scale 1.25; shape (n, 3)."""
+    noise = rng.geometric(-math.expm1(-0.8), (2, n, 3))
+    return np.asarray(np.asarray(data) + noise[0] - noise[1], dtype=np.int64)
+
+
+def named_counts(data: Any, n: int, rng: np.random.Generator) -> list[dict[str, int]]:
+    """Three noisy counts by name."""
+    return [{"a": a, "b": b, "c": c} for a, b, c in noisy_counts(data, n, rng).tolist()]
+
+
+def counts_until_zero(data: Any, n: int, rng: np.random.Generator) -> list[list[int]]:
+    """The noisy counts up to the first that is not above zero: rows of 0 to 3 numbers."""
+    return [list(itertools.takewhile(lambda v: v > 0, row)) for row in noisy_counts(data, n, rng).tolist()]
+
+
+def counts_above_zero(data: Any, n: int, rng: np.random.Generator) -> list[set[int]]:
+    """Names of the noisy counts above zero, as a set."""
+    return [{k for k, v in enumerate(row) if v > 0} for row in noisy_counts(data, n, rng).tolist()]
+
+
+def count_or_text(data: Any, n: int, rng: np.random.Generator) -> list[int | str | None]:
+    """The first noisy count, or what stands for it where it is small."""
+    return [v if v > 0 else "none" if v == 0 else None for v in noisy_counts(data, n, rng)[:, 0].tolist()]
+
+
 def cases() -> list[CostCase]:
     """Mechanisms from 20 nanoseconds to microseconds a draw."""
     answers = IdentityQuery()
-    one = Pair(np.array([0.0]), np.array([1.0]))
-    five = Pair(np.ones(5), np.array([2.0, 0, 0, 0, 0]))
-    ten = Pair(np.array([0.0] * 9 + [1.0]), np.array([1.0] * 9 + [0.0]))
-    bit = Pair(np.array([0]), np.array([1]))
+    one = (Pair(np.array([0.0]), np.array([1.0])),)
+    five = (Pair(np.ones(5), np.array([2.0, 0, 0, 0, 0])),)
+    ten = (Pair(np.array([0.0] * 9 + [1.0]), np.array([1.0] * 9 + [0.0])),)
+    bit = (Pair(np.array([0]), np.array([1])),)
+    three = tuple(Pair(np.array([a, b, 1]), np.array([a + 1, b, 1])) for a in range(53) for b in range(2))
     found = []
     for draws in (400_000, 2_000_000):
         found += [
@@ -77,6 +106,13 @@ def cases() -> list[CostCase]:
         found.append(CostCase("one-draw function: a coin", one_draw(response), bit, draws, "verdict"))
         found.append(CostCase("one-draw function: noisy count", one_draw(noisy_count), one, draws, "verdict"))
     found.append(CostCase("one-draw function: noisy count", one_draw(noisy_count), one, 400_000, "budget"))
+    found += [
+        CostCase("dict of three counts", named_counts, three[:1], 400_000, "budget"),
+        CostCase(f"dict of three counts, {len(three)} pairs", named_counts, three, 400_000, "budget"),
+        CostCase("rows of up to three counts", counts_until_zero, three[:1], 400_000, "budget"),
+        CostCase("sets of names", counts_above_zero, three[:1], 400_000, "budget"),
+        CostCase("a count, a text or None", count_or_text, three[:1], 400_000, "budget"),
+    ]
     return found
 
 
@@ -91,15 +127,15 @@ def draw_alone(case: CostCase, result: AuditResult) -> None:
     """The audit's calls of the mechanism, without the audit."""
     sampler = Sampler(case.mechanism, 0, "cost")
     for number, (pair, n, _) in enumerate(result.record["chunks"]):
-        sampler.draw(case.pair.x, n, pair, "x", number)
-        sampler.draw(case.pair.y, n, pair, "y", number)
+        sampler.draw(case.pairs[pair].x, n, pair, "x", number)
+        sampler.draw(case.pairs[pair].y, n, pair, "y", number)
 
 
 def row(case: CostCase, pairs: int) -> str:
     """One line of the table."""
 
     def run() -> AuditResult:
-        return audit(case.mechanism, PureDP(1.0), case.pair, draws=case.draws, stop=case.stop, id="cost")
+        return audit(case.mechanism, PureDP(1.0), case.pairs, draws=case.draws, stop=case.stop, id="cost")
 
     _, result = timed(run)  # warm-up, and the chunks to draw
     alone, whole = [], []
