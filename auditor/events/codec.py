@@ -47,7 +47,7 @@ def list_event_classes() -> Mapping[str, type]:
 #: Version of the keys of outputs, see `auditor.targets.outputs.hash_outputs`, and classes of which objects hold some.
 #: Rows of numbers that differed in zeros at the end had the same key in version 1.
 KEYS = 2
-_KEYED = ("DiscreteField", "IsValue", "Rank")
+_KEYED = ("DiscreteField", "IsValue", "PredictedField", "Rank")
 
 #: Parts of events, and outputs that are objects, as JSON.
 OBJECTS = ObjectCodec(list_event_classes, "an event")
