@@ -1,6 +1,7 @@
 # A fresh machine needs python3.11 (with venv and pip), make and git; everything else is installed into .venv.
 PYTHON ?= python3.11
 BIN := .venv/bin
+TOX := .venv-tox/bin/tox
 LEVEL ?= smoke
 OUT ?= out
 # What takes many audits: rates of false alarms, power, and the whole catalogue.
@@ -12,15 +13,15 @@ audit: .venv/installed
 	$(BIN)/dpaudit run experiments --level $(LEVEL) --out $(OUT)
 
 # On two cores some 10 minutes, and 12 for the rates of false alarms, power, and the whole catalogue.
-test: .venv/installed
-	$(BIN)/tox run-parallel --parallel 2 --parallel-live -e lint,types,tests,package
+test: $(TOX)
+	$(TOX) run-parallel --parallel 2 --parallel-live -e lint,types,tests,package
 
-test-statistics: .venv/installed
-	$(BIN)/tox run -e tests -- $(STATISTICS)
+test-statistics: $(TOX)
+	$(TOX) run -e tests -- $(STATISTICS)
 
 # Unit tests and targets with each version of Python that is installed.
-test-versions: .venv/installed
-	$(BIN)/tox run -e py311,py312,py313 --skip-missing-interpreters true
+test-versions: $(TOX)
+	$(TOX) run -e py311,py312,py313 --skip-missing-interpreters true
 
 # The published figures: the run over the whole catalogue (10 minutes on 2 cores) with its theorems and errata, false
 # alarms (23), joint events (5), power (3), the cases of other sequential auditors (10), one training run (10),
@@ -80,5 +81,11 @@ docs: .venv/installed
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[all,test,dev]'
 	touch $@
 
+# tox makes an environment of its own for each of its steps; it needs no other package here.
+$(TOX): constraints.txt
+	$(PYTHON) -m venv .venv-tox
+	.venv-tox/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt tox
+	touch $@
+
 clean:
-	rm -rf .venv .tox out build *.egg-info
+	rm -rf .venv .venv-tox .tox out build *.egg-info

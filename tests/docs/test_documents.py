@@ -96,7 +96,7 @@ def test_every_test_is_run_by_make() -> None:
     printed = subprocess.run(
         ["make", "-n", "test-statistics"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    assert printed.splitlines()[-1] == f".venv/bin/tox run -e tests -- {' '.join(left_out)}"
+    assert printed.splitlines()[-1] == f".venv-tox/bin/tox run -e tests -- {' '.join(left_out)}"
 
 
 @pytest.mark.parametrize("command", DPAUDIT)
