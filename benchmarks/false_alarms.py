@@ -96,7 +96,7 @@ SHARES = {
     "discrete Laplace": (4.0, 2 / 3),
     "Gaussian, claimed mu": (2 / 3, 2 / 3),
     "Gaussian, claimed epsilon and delta": (2 / 3, 2 / 3),
-    "search over 20 pairs": (10.0, 1.0),
+    "search over 20 pairs": (7.0, 1.0),
     "coin, claimed rho": (4.0, 1.0),
     "coin, claimed delta at an epsilon": (2 / 3, 2 / 3),
     "integers beyond 2^53, texts and None": (4.0, 1.0),
