@@ -55,7 +55,7 @@ def make_token(element: object) -> Token | None:
 
 
 def is_row(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Whether a value is a list or a tuple of plain values alone."""
+    """Whether a value is a list or tuple of plain values."""
     return (type(value) is list or type(value) is tuple) and ELEMENTS.issuperset(map(type, value))
 
 

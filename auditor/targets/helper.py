@@ -379,7 +379,9 @@ def _encode_typed(name: str, plain: Any, depth: int) -> Any:
 
 
 def find_table(value: Any) -> dict[str, Any] | None:
-    """Find what a table, a column, an index or an array of pandas holds.
+    """Find what a table or column of pandas holds.
+
+    Indices and arrays of pandas count as such.
 
     Parameters
     ----------
