@@ -81,16 +81,11 @@ def chain_from_json(record: Mapping[str, Any]) -> Chain:
     Raises
     ------
     SpecificationError
-        If the record is none, or tells outputs apart by keys that are others now. Classes are looked up in
-        `list_event_classes`; nothing in the record is imported or evaluated.
+        If the record is none. Classes are looked up in `list_event_classes`; nothing in the record is imported or
+        evaluated.
     """
-    record = dict(record) if isinstance(record, Mapping) else record  # what is no record is refused below
-    keys = record.pop("keys", 1) if isinstance(record, dict) else KEYS
-    if keys != KEYS and _holds_keys(record):
-        raise SpecificationError(
-            f"the recorded event names outputs by keys of version {keys!r}, which other versions of dpaudit have: "
-            f"expected version {KEYS}; audit again"
-        )
+    if isinstance(record, Mapping):
+        record = {name: value for name, value in record.items() if name != "keys"}
     chain = OBJECTS.decode(record)
     if not isinstance(chain, Chain):
         raise SpecificationError(f"expected the record of a chain of events, got that of a {type(chain).__name__}")
@@ -106,3 +101,20 @@ def chain_from_json(record: Mapping[str, Any]) -> Chain:
     except Exception as error:  # whatever a damaged record makes of a feature
         raise SpecificationError(f"the recorded event cannot be read: {type(error).__name__}: {error}") from error
     return chain
+
+
+def check_keys(record: Mapping[str, Any]) -> None:
+    """Refuse a record whose keys of outputs are others now.
+
+    Draws can be counted by such an event no more. What was counted before stays as it was.
+
+    Raises
+    ------
+    SpecificationError
+    """
+    keys = record.get("keys", 1)
+    if keys != KEYS and _holds_keys(record):
+        raise SpecificationError(
+            f"the recorded event names outputs by keys of version {keys!r}, which other versions of dpaudit have: "
+            f"expected version {KEYS}; audit again"
+        )

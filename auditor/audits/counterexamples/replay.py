@@ -24,7 +24,7 @@ from auditor.datasets.json_codec import (
     encode_value,
 )
 from auditor.errors import SpecificationError
-from auditor.events.codec import chain_from_json, chain_to_json
+from auditor.events.codec import chain_from_json, chain_to_json, check_keys
 from auditor.events.event_learner import Chain
 from auditor.evidence.power import flag_probability
 from auditor.privacy.guarantees import NOTIONS, Guarantee
@@ -319,6 +319,8 @@ def _read(record: Mapping[str, Any], pair: Pair | None, guarantee: Guarantee | N
         raise SpecificationError(f"claim {record.get('id')!r} holds no counterexample that can be drawn again")
     try:
         before, counts = again.get("before"), again["counts"]
+        if isinstance(again["chain"], Mapping):
+            check_keys(again["chain"])
         return _Record(
             pair=_datasets(again, str(found.get("pair", "recorded pair")), pair),
             chain=None if again["chain"] is None else chain_from_json(again["chain"]),
