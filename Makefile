@@ -1,4 +1,5 @@
-# A fresh machine needs python3.11 (with venv and pip), make and git; everything else is installed into .venv.
+# A fresh machine needs python3.11 (with venv and pip), make and git; everything else is installed into .venv, and for tests
+# into .venv-tox and .tox.
 PYTHON ?= python3.11
 BIN := .venv/bin
 TOX := .venv-tox/bin/tox

@@ -83,7 +83,7 @@ def counts_above_zero(data: Any, n: int, rng: np.random.Generator) -> list[set[i
 
 
 def count_or_text(data: Any, n: int, rng: np.random.Generator) -> list[int | str | None]:
-    """The first noisy count, or what stands for it where it is small."""
+    """The first noisy count if it is above zero; a text for zero, and None below."""
     return [v if v > 0 else "none" if v == 0 else None for v in noisy_counts(data, n, rng)[:, 0].tolist()]
 
 

@@ -115,7 +115,9 @@ def _from_list(values: list[Any]) -> Batch:
         return _from_arrays(values)
     if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
         return _from_rows([_row(v) for v in values] if not kinds <= {list, tuple} else values)
-    if kinds <= PLAIN | {set, frozenset} or (kinds == {dict} and _are_plain(map(dict.values, values))):
+    if kinds <= PLAIN | {set, frozenset} or (
+        kinds == {dict} and PLAIN.issuperset(map(type, itertools.chain.from_iterable(map(dict.values, values))))
+    ):
         return values
     return [make_visible(_row(v)) for v in values]
 
@@ -129,14 +131,9 @@ def _from_rows(rows: list[Any]) -> Batch:
             if not _are_exact_floats(elements, kinds):
                 return rows
             return np.fromiter(elements, np.float64, len(elements)).reshape(len(rows), -1)
-        if _are_plain([elements]) and {list, tuple}.issuperset(map(type, rows)):
+        if kinds <= PLAIN and {list, tuple}.issuperset(map(type, rows)):
             return rows
     return [make_visible(row) for row in rows]
-
-
-def _are_plain(containers: Iterable[Iterable[Any]]) -> bool:
-    """Whether all elements are plain as they are."""
-    return PLAIN.issuperset(map(type, itertools.chain.from_iterable(containers)))
 
 
 def _from_arrays(values: list[NDArray[Any]]) -> Batch:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.targets.columns import OutputList, read_columns
+from auditor.targets.columns import OutputList, columns_of, read_columns
 from auditor.targets.outputs import hash_outputs, read_column
 
 NAN = float("nan")
@@ -87,3 +87,11 @@ def test_keys_and_numbers_of_scalars_are_those_of_each_output_alone(batch: list[
     for order in (batch * 3, batch[::-1] * 3):
         assert hash_outputs(order).tolist() == [int(hash_outputs([value])[0]) for value in order]
         np.testing.assert_array_equal(read_column(order), [read_column([value])[0] for value in order])
+
+
+def test_a_place_is_looked_up_by_type_too() -> None:
+    columns = columns_of([{1: 5}, {1: 6}])
+    assert columns is not None
+    assert columns.at((1,)) is not None
+    assert columns.at((True,)) is None
+    assert columns.at((1.0,)) is None
