@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from auditor.events.features import Feature
 from auditor.events.screening import screen_coordinates
-from auditor.targets.outputs import Batch, is_number
+from auditor.targets.outputs import Batch, float_of, is_number
 from auditor.targets.values import Typed, strip_type
 
 Array = NDArray[np.float64]
@@ -361,7 +361,9 @@ def _count_rows(output: object) -> float:
 
 def _read_numbers(values: Sequence[Any], other: float) -> Array:
     """Values as floats; ``other`` where there is no number."""
-    return np.array([float(v) if is_number(v) and v == v else other for v in values], dtype=np.float64)
+    numbers = np.array([float_of(v) if is_number(v) else math.nan for v in values], dtype=np.float64)
+    numbers[np.isnan(numbers)] = other
+    return numbers
 
 
 def _key(value: object) -> tuple[type, Any]:

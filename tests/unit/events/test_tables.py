@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor import Pair, PureDP, audit
+from auditor import Pair, PureDP, Verdict, audit
 from auditor.events.codec import chain_from_json, chain_to_json
 from auditor.events.event_learner import Chain
 from auditor.events.learners.tables import (
@@ -140,3 +140,11 @@ def test_features_are_offered_with_finite_scores_or_unchosen() -> None:
     assert isinstance(best[0], RowsWhere | RowScore)
     assert len(best[0].codes) == 2
     assert all(math.isfinite(score) for _, score in offered[1:])
+
+
+def test_integers_beyond_any_float_are_no_numbers_of_a_column() -> None:
+    def tables(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
+        return [[{"a": 10**400 + k, "b": k}, {"a": k, "b": 1}] for k in rng.integers(0, 3, n).tolist()]
+
+    found = audit(tables, PureDP(1.0), Pair([0], [1]), draws=1_000, alpha=1e-6)
+    assert found.verdict not in (Verdict.VIOLATION, Verdict.ERROR)
