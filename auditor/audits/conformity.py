@@ -262,18 +262,22 @@ def run_conformity(
                 trace.add("output", 0, sampler.place, scores)
         return tally.traces
 
+    def tested(sampler: Sampler) -> list[Independence]:
+        return [check_independence(sampler, data, k, "conformity") for k, data in enumerate(datasets)]
+
     def drawn(sampler: Sampler) -> tuple[Independence, Tally | None]:
         if not settings.independence:
             return UNTESTED, collected(sampler)[0]
-        tests = [check_independence(sampler, data, k, "conformity") for k, data in enumerate(datasets)]
-        if not (tested := worst_of(tests)).passed:
-            return tested, None
+        tests = tested(sampler)
+        if not (worst := worst_of(tests)).passed:
+            return worst, None
         (tally, _), independence = confirm_refutation(
             collected(sampler),
             tests,
             lambda made: refuted(made[0]),
             traces,
             lambda: collected(sampler.alone(), settings.of_second_opinion),
+            lambda: (collected(other := sampler.afresh(), settings.of_second_opinion), tested(other)),
         )
         return independence, tally
 

@@ -29,6 +29,10 @@ Array = NDArray[np.float64]
 #: A refutation has to be reached again below this p-value of all tests together, those beforehand and those here. It
 #: may be large, as it costs no alpha: of true violations by independent draws one in ten at most is asked for again.
 ASK = 0.05
+#: From this p-value on it is first to be reached in calls like the first ones, which take a fraction of the time that
+#: single draws take. Most true violations by independent draws that are asked for again are in this range; most draws
+#: that depend on one another look worse.
+UNCLEAR = 0.01
 #: The bounds of `doubt_of` exceed the frequency with which independent draws fall below them by this factor, where that
 #: is a few per cent; by simulation, with events of probability 0.001 to 0.95 and 480 to 30,000 draws a side.
 CONSERVATIVE = 30.0
@@ -231,11 +235,12 @@ def looked_at(comparisons: int) -> int:
 def asks_again(doubt: Doubt) -> bool:
     """Whether a refutation has to be reached again.
 
-    On new draws, one a call, in an order that is drawn at random.
+    On new draws: in calls like the first ones if the doubt is slight, one a call in an order that is drawn at random
+    if it is not, or if they look dependent as well; see `confirm_refutation`.
 
     Notes
     -----
-    Valid because: an alarm is then raised only if the first refutation came and the second one did. Of draws that are
+    Valid because: an alarm is then raised only if the first refutation came and a further one did. Of draws that are
     independent the alarms are a subset of the first refutations, whatever `doubt` is a function of. So alpha holds
     without any assumption on the tests, which only have to see what inflates evidence, and asking costs nothing but
     draws.
@@ -249,6 +254,7 @@ def confirm_refutation(
     refuted: Callable[[T], bool],
     traces: Callable[[T], Iterable[Trace]],
     again: Callable[[], T],
+    afresh: Callable[[], tuple[T, Sequence[Independence]]] | None,
     look: Callable[[T, Independence], Independence] | None = None,
 ) -> tuple[T, Independence]:
     """Confirm a refutation on new draws where draws look dependent.
@@ -266,31 +272,51 @@ def confirm_refutation(
         `looked_at`. It is asked for after a refutation only.
     again : callable
         Audits once more, on new draws, one a call and in random order.
+    afresh : callable or None
+        Audits once more, on new draws in calls like the first ones, and tests anew that they are independent; None
+        where only draws taken one a call are to count.
     look : callable, optional
-        Looks at what was found again; by default `look_again` does.
+        Looks at what was found again, one draw a call; by default `look_again` does.
 
     Returns
     -------
     T
-        What counts: the first, or what was found again.
+        What counts: the first, unless it was doubted and not reached again in calls like the first ones; then what was
+        found last.
     Independence
         With `Independence.asked` if it was asked for again; with `Independence.still` if the draws look dependent even
         so: then no refutation stands.
 
     Notes
     -----
-    Valid because: see `asks_again`.
+    Valid because: see `asks_again`. Where ``afresh`` is asked, a refutation stands if both it and the first came, and
+    the draws of one of the two do not look dependent; otherwise it has to be reached by draws taken one a call as well.
     """
     independence = worst_of(tests) if tests else UNTESTED
     if not refuted(first):
         return first, independence
-    before = [p for test in tests for p in test.p_values.values()]
-    doubts = [Doubt(min(before) * len(before), independence.likeliest)] if before else []
-    doubt = first_of([*doubts, doubt_of_all(traces(first))])
+    doubt = _doubt_tested(tests, traces(first))
     if not asks_again(doubt):
         return first, independence
-    second, independence = again(), replace(independence, asked=doubt.finding, asked_p=doubt.p_value)
+    independence = replace(independence, asked=doubt.finding, asked_p=doubt.p_value)
+    if afresh is not None and doubt.p_value >= UNCLEAR:
+        second, more = afresh()
+        tested = replace(independence, draws=independence.draws + sum(test.draws for test in more), in_calls=True)
+        if not refuted(second):
+            return second, tested
+        doubt = _doubt_tested(more, traces(second))
+        if not asks_again(doubt):
+            return first, tested
+        independence = replace(tested, asked=doubt.finding, asked_p=doubt.p_value, in_calls=False)
+    second = again()
     return second, look_again(second, independence, refuted, traces) if look is None else look(second, independence)
+
+
+def _doubt_tested(tests: Sequence[Independence], traces: Iterable[Trace]) -> Doubt:
+    """How dependent the draws of traces look, and those of tests beside them."""
+    before = [p for test in tests for p in test.p_values.values()]
+    doubts = [Doubt(min(before) * len(before), worst_of(tests).likeliest)] if before else []
+    return first_of([*doubts, doubt_of_all(traces)])
 
 
 def look_again(

@@ -62,6 +62,8 @@ class Independence:
         if nothing did. See `auditor.audits.dependence`.
     asked_p : float
         The p-value of that; 1 if an earlier run said so.
+    in_calls : bool
+        The new draws were made in calls like the first ones; else they were taken one a call.
     still : str
         What looks dependent in draws that were taken one a call; empty if nothing does.
     """
@@ -74,6 +76,7 @@ class Independence:
     untied: int = 0
     asked: str = ""
     asked_p: float = 1.0
+    in_calls: bool = False
     still: str = ""
 
     @property
@@ -82,7 +85,7 @@ class Independence:
 
         They are if others are or look dependent.
         """
-        return not self.passed or bool(self.asked)
+        return not self.passed or bool(self.asked and not self.in_calls)
 
     @property
     def likeliest(self) -> str:

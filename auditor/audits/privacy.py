@@ -262,16 +262,16 @@ def _collect(
     rests on, because a target may share noise on some data only; where a test had few comparisons that were not ties
     it is made again on more draws; and the counts that the evidence rests on are tested. Where a test fails, all is
     drawn anew, one draw a call. Where none fails, and yet the draws look dependent, the refutation has to be reached
-    again in the same way, see `confirm_refutation`.
+    again, see `confirm_refutation`.
 
     With a ledger a refutation is looked at in this way once, and the outcome is kept, see `EvidenceSession`.
     """
     begun = time.monotonic()
 
-    def test(k: int, side: str, *key: str, **size: int) -> Independence:
+    def test(k: int, side: str, *key: str, by: Sampler = sampler, **size: int) -> Independence:
         data = pairs[k].x if side == "x" else pairs[k].y
         size = {"comparisons": settings.comparisons, **size}
-        return sampler.settled(lambda: check_independence(sampler, data, k, side, *key, **size))
+        return by.settled(lambda: check_independence(by, data, k, side, *key, **size))
 
     found = {(0, side): test(0, side) for side in "xy"} if settings.independence else {}
     pace = (time.monotonic() - begun) / max(sum(tested.draws for tested in found.values()), 1)
@@ -316,6 +316,14 @@ def _collect(
         night.doubt(found.still, alone=True)
         return found
 
+    def afresh() -> tuple[_Made, list[Independence]]:
+        second = made(other := sampler.afresh(), again=True)
+        if not refuted(second):
+            return second, []
+        places = [(k, side) for k in sorted(second[0].carriers(settings.alpha)) for side in "xy"]
+        most = _affordable_comparisons(until, pace, len(places), BLOCKS)
+        return second, [test(*place, by=other, comparisons=min(settings.comparisons, most)) for place in places]
+
     kept = None if night is None else night.doubted()
     if independence.passed and kept:  # only draws taken one a call can refute any more
         second = made(sampler.alone())
@@ -350,9 +358,16 @@ def _collect(
         independence = dependent_counts(evidence.calls(), worst_of(tests))
         if independence.passed:
             (evidence, sampler), looked = confirm_refutation(
-                first, tests, refuted, traces, lambda: made(sampler.alone(), again=True), look
+                first,
+                tests,
+                refuted,
+                traces,
+                lambda: made(sampler.alone(), again=True),
+                # What a ledger keeps of a doubt is that draws are taken one a call from then on.
+                afresh if night is None else None,
+                look,
             )
-            independence = replace(independence, asked=looked.asked, asked_p=looked.asked_p, still=looked.still)
+            independence = replace(looked, p_values=independence.p_values)
         if night is not None:
             night.doubt(_explain_doubt(independence))
         if independence.passed:

@@ -34,21 +34,23 @@ def decide_verdict(
 
     Notes
     -----
-    Valid because: a refutation is an alarm only if its draws, those of the second refutation if it was reached again,
+    Valid because: a refutation is an alarm only if its draws, or those of another refutation if it was reached again,
     do not look dependent; the test that ``refuted`` reads has then an error of at most alpha. A weaker rung never
     turns into an alarm of privacy: dependent draws are a deviation, of probability
     `auditor.audits.independence.FALSE_ALARM` a test for independent ones, and doubtful refutations are inconclusive.
     """
     note = independence.note
     if refuted and not independence.still:
-        return alarm, "; ".join(filter(None, (why, note, "judged on one draw a call" if note else "")))
+        again = "reached again on new draws, which do not look so"
+        judged = "judged on one draw a call" if independence.alone else again
+        return alarm, "; ".join(filter(None, (why, note, judged if note else "")))
     if not independence.passed:
         return Verdict.DEVIATION, note
     if independence.asked:
         then = (
             f"draws taken one a call refute it too, but look dependent as well ({independence.still})"
             if refuted
-            else "new draws, taken one a call, do not refute it"
+            else f"new draws{'' if independence.in_calls else ', taken one a call,'} do not refute it"
         )
         return Verdict.INCONCLUSIVE, f"the claim was refuted, but its {note}; {then}"
     if text := missed():

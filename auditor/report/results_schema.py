@@ -127,6 +127,9 @@ SHAPES: dict[str, Schema] = {
                 "What looked dependent in the draws of a first refutation, which had to be reached again.", TEXT
             ),
             "asked_p": PROBABILITY,
+            "in_calls": _with_description(
+                "It was to be reached in calls like the first ones; otherwise by one draw a call.", FLAG
+            ),
             "still": _with_description("What looks dependent in draws that were taken one a call.", TEXT),
         }
     ),

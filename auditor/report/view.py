@@ -394,7 +394,8 @@ class ClaimView:
             said.append(f"tested on {int(tested['draws']):,} further draws, {result}")
         if tested.get("asked"):
             p = f" (p = {float(tested['asked_p']):.2g})" if float(tested["asked_p"]) < 1 else ""
-            said.append(f"a first refutation had to be reached again, one draw a call: {tested['asked']}{p}")
+            how = "in calls like the first ones" if tested.get("in_calls") else "one draw a call"
+            said.append(f"a first refutation had to be reached again, {how}: {tested['asked']}{p}")
         if tested.get("still"):
             said.append(f"draws taken one a call look dependent as well: {tested['still']}")
         return "; ".join(said)

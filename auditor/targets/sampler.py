@@ -322,6 +322,10 @@ class Sampler:
         """
         return Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, scattered=True)
 
+    def afresh(self) -> Sampler:
+        """Draw again from the target, other draws in calls like those of this sampler."""
+        return Sampler(self.target, self.seed, f"{self.key}/afresh", self.limit, self.one_a_call, self.catching)
+
     def expect(self, *calls: tuple[Any, Call]) -> None:
         """Announce the calls that come next, in order.
 

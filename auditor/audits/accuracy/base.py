@@ -233,9 +233,10 @@ class Sampled(Theorem):
                 lambda draw: self.collect(draw, setting, settings),
                 refuted,
                 draw,
-                [tested],
                 settings,
+                [tested],
                 lambda draw: self.collect(draw, setting, settings.of_second_opinion),
+                lambda draw: [independence_of(draw.sampler(setting), setting, settings)],
             )
             return looked, made
 
@@ -260,13 +261,14 @@ def measured_again(
     measure: Callable[[ErrorSampler], T],
     refuted: Callable[[T], bool],
     draw: ErrorSampler,
-    tests: Sequence[Independence],
     settings: Settings,
+    tests: Sequence[Independence] = (),
     again: Callable[[ErrorSampler], T] | None = None,
+    test: Callable[[ErrorSampler], Sequence[Independence]] = lambda _: (),
 ) -> tuple[T, ErrorSampler, Independence]:
     """Measure errors; repeat a refutation by seemingly dependent draws.
 
-    It is repeated on other draws, one a call.
+    It is repeated on other draws, see `confirm_refutation`.
 
     Parameters
     ----------
@@ -276,11 +278,13 @@ def measured_again(
         Whether what was measured refutes the statement.
     draw : ErrorSampler
         Draws at any number of settings; all of those that were drawn at are looked at.
+    settings : Settings
     tests : sequence of Independence
         What was tested beforehand.
-    settings : Settings
     again : callable, optional
-        Measures the second time, where that may end earlier.
+        Measures another time, where that may end earlier.
+    test : callable, optional
+        Makes such tests on other draws.
 
     Returns
     -------
@@ -292,9 +296,8 @@ def measured_again(
         See `confirm_refutation`.
     """
 
-    def measured_alone() -> tuple[T, ErrorSampler]:
-        alone = draw.alone()
-        return (again or measure)(alone), alone
+    def remeasure(other: ErrorSampler) -> tuple[T, ErrorSampler]:
+        return (again or measure)(other), other
 
     if not settings.independence:
         return measure(draw), draw, UNTESTED
@@ -303,7 +306,8 @@ def measured_again(
         tests,
         lambda made: refuted(made[0]),
         lambda made: made[1].look_on(looked_at(settings.comparisons)),
-        measured_alone,
+        lambda: remeasure(draw.alone()),
+        lambda: (remeasure(other := draw.afresh()), test(other)),
     )
     return found, used, independence
 

@@ -137,6 +137,10 @@ class ErrorSampler:
         """Errors of other draws, one a call and in random order."""
         return ErrorSampler(self.seed, self.key, self.limit, one_a_call=True)
 
+    def afresh(self) -> ErrorSampler:
+        """Errors of other draws, in calls like those of this sampler."""
+        return ErrorSampler(self.seed, f"{self.key}/afresh", self.limit)
+
     def sampler(self, setting: Setting) -> Sampler:
         """Draws of a setting's mechanism."""
         found = self._samplers.get(setting)

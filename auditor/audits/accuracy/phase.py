@@ -151,7 +151,7 @@ class PhaseDiagram(Theorem):
 
         def collect() -> tuple[list[dict[str, Any]], ErrorSampler, Independence]:
             draw = ErrorSampler(settings.seed, question.id, settings.limit)
-            return measured_again(measure, lambda found: bool(breaking(found)), draw, [], settings)
+            return measured_again(measure, lambda found: bool(breaking(found)), draw, settings)
 
         def conclude(made: tuple[list[dict[str, Any]], ErrorSampler, Independence]) -> Conclusion:
             cells, draw, independence = made

@@ -251,9 +251,7 @@ class PowerLaw(Theorem):
             return measured[0] == Verdict.DEVIATION
 
         def collect() -> tuple[_Measured, ErrorSampler, Independence]:
-            return measured_again(
-                measure, refuted, ErrorSampler(settings.seed, question.id, settings.limit), [], settings
-            )
+            return measured_again(measure, refuted, ErrorSampler(settings.seed, question.id, settings.limit), settings)
 
         def conclude(made: tuple[_Measured, ErrorSampler, Independence]) -> Conclusion:
             measured, draw, independence = made

@@ -388,7 +388,7 @@ class SmallestParameter(Theorem):
             return own, bisect_parameter(subject, search, draw, settings.draws // 2, settings.alpha / 2)
 
         def collect() -> tuple[tuple[Decision, SearchPath], ErrorSampler, Independence]:
-            return measured_again(measure, lambda found: found[0].words == "fails", draw, [], settings)
+            return measured_again(measure, lambda found: found[0].words == "fails", draw, settings)
 
         return finish_audit(labels, question.private, collect, self._conclude)
 

@@ -216,10 +216,14 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
             played.trace.add("score", 0, *_scores(sampler, n, f"look {i}"))
         return [played.trace]
 
+    def afresh() -> tuple[tuple[_PlayedGames, Sampler], list[Independence]]:
+        other = sampler.afresh()
+        return play(other, settings.of_second_opinion), [_test_independence(game, settings, other.key)]
+
     def collect() -> tuple[_PlayedGames, Independence | None]:
         if not settings.independence:
             return play(sampler)[0], None
-        tested = _test_independence(game, settings, question)
+        tested = _test_independence(game, settings, sampler.key)
         if not tested.passed:
             second = play(sampler.alone())
             return second[0], look_again(second, tested, refuted, traces)
@@ -229,6 +233,7 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
             refuted,
             traces,
             lambda: play(sampler.alone(), settings.of_second_opinion),
+            afresh,
         )
         return played, tested
 
@@ -240,7 +245,7 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
     )
 
 
-def _test_independence(game: Game, settings: Settings, question: Question) -> Independence:
+def _test_independence(game: Game, settings: Settings, key: str) -> Independence:
     """Tests on one table that the adversary makes up: of ``each``, where that is played, else of draws of one call."""
     table = game.table(np.random.default_rng(settings.seed))
 
@@ -248,7 +253,7 @@ def _test_independence(game: Game, settings: Settings, question: Question) -> In
         return release_tables(game.target, np.repeat(data[None], n, axis=0), rng)
 
     played = hasattr(game.target, "each")
-    sampler = Sampler(repeated if played else game.target, settings.seed, question.id, game.limit)
+    sampler = Sampler(repeated if played else game.target, settings.seed, key, game.limit)
     data = table if played else table.astype(np.int64)
     return check_independence(sampler, data, "game", comparisons=settings.comparisons)
 

@@ -11,11 +11,27 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from auditor import Pair, PureDP, audit, check_conformity
+from auditor.audits.accuracy import (
+    Absolute,
+    Expectation,
+    HighProbability,
+    PhaseDiagram,
+    PowerLaw,
+    Setting,
+    SmallestParameter,
+)
+from auditor.audits.accuracy.measures import Quantile
+from auditor.audits.accuracy.smallest import Search
+from auditor.audits.adversaries.game import Game, run_game
+from auditor.audits.adversaries.reconstruction import Reconstruction
+from auditor.audits.context import Question
 from auditor.audits.dependence import (
     ASK,
     KEPT,
     LONG,
     MANY,
+    UNCLEAR,
     Doubt,
     Trace,
     asks_again,
@@ -24,9 +40,11 @@ from auditor.audits.dependence import (
     scores_of,
 )
 from auditor.audits.independence import UNTESTED, Independence
+from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import decide_verdict
 from auditor.errors import TargetError
-from auditor.results import Verdict
+from auditor.privacy.laws import FiniteLaw
+from auditor.results import AuditResult, Verdict
 from auditor.targets.sampler import DUMMIES, PARTS, SPLIT, Call, Place, Sampler, parts_of
 
 Rng = np.random.Generator
@@ -165,7 +183,7 @@ def test_equal_outputs_have_equal_scores() -> None:
 def gated(first: bool, second: bool, first_draws: Draw, second_draws: Draw) -> tuple[str, Independence]:
     refutes = {"first": first, "second": second}
     traces = {"first": trace_of(first_draws, 1), "second": trace_of(second_draws, 2)}
-    return confirm_refutation("first", [], lambda t: refutes[t], lambda t: [traces[t]], lambda: "second")
+    return confirm_refutation("first", [], lambda t: refutes[t], lambda t: [traces[t]], lambda: "second", None)
 
 
 def test_what_refutes_nothing_is_not_looked_at() -> None:
@@ -207,7 +225,7 @@ def test_the_tests_beforehand_count_as_well() -> None:
     def asked(p: float) -> tuple[str, Independence]:
         before = Independence(True, "", {"within a call": p, "between calls": 0.5}, 100)
         traces = [trace_of(fresh, 1)]
-        return confirm_refutation("first", [before, before], lambda _: True, lambda _: traces, lambda: "second")
+        return confirm_refutation("first", [before, before], lambda _: True, lambda _: traces, lambda: "second", None)
 
     # Two tests of two datasets, and those of the draws of the refutation: 8 times the least, by Bonferroni.
     found, independence = asked(ASK / 10)
@@ -215,6 +233,110 @@ def test_the_tests_beforehand_count_as_well() -> None:
     assert independence.asked_p == pytest.approx(ASK * 0.8)
     assert "draws of one call are closer" in independence.asked
     assert asked(ASK / 7)[0] == "first"
+
+
+def slightly_doubted(p: float, refutes_again: bool, more: Draw, alone: Draw = fresh) -> tuple[str, Independence]:
+    """A refutation whose tests beforehand have the p-value ``p`` together, and what comes of new draws."""
+    before = [Independence(True, "", {"within a call": p}, 100)]
+    refutes = {"first": True, "in calls": refutes_again, "alone": True}
+    traces = {"first": trace_of(fresh, 1), "in calls": trace_of(more, 2), "alone": trace_of(alone, 3)}
+    again = Independence(True, "", {"within a call": 1.0}, 50)
+    return confirm_refutation(
+        "first",
+        before,
+        lambda t: refutes[t],
+        lambda t: [traces[t]],
+        lambda: "alone",
+        lambda: ("in calls", [again]),
+    )
+
+
+def test_a_slight_doubt_is_settled_by_new_calls() -> None:
+    found, independence = slightly_doubted(UNCLEAR, True, fresh)
+    assert (found, independence.alone, independence.draws) == ("first", False, 150)
+    verdict, message = decide_verdict(Verdict.VIOLATION, True, "so", independence=independence)
+    assert verdict == Verdict.VIOLATION
+    assert message.startswith("so; draws may not be independent (p = 0.02): draws of one call are closer")
+    assert message.endswith("reached again on new draws, which do not look so")
+
+
+def test_a_slight_doubt_that_new_calls_do_not_settle() -> None:
+    found, independence = slightly_doubted(UNCLEAR, False, fresh)
+    assert (found, independence.alone) == ("in calls", False)
+    verdict, message = decide_verdict(Verdict.VIOLATION, False, independence=independence)
+    assert verdict == Verdict.INCONCLUSIVE
+    assert message.endswith("new draws do not refute it")
+    # Where they look dependent as well, draws taken one a call decide.
+    found, independence = slightly_doubted(UNCLEAR, True, table)
+    assert (found, independence.alone) == ("alone", True)
+    assert "look alike at a distance of 16" in independence.asked
+
+
+def test_a_grave_doubt_is_settled_by_single_draws_only() -> None:
+    found, independence = slightly_doubted(UNCLEAR / 3, True, fresh)
+    assert (found, independence.alone) == ("alone", True)
+
+
+class TrueForFalse:
+    """A bit that is never the other one, and an error that is always 1: whatever is claimed of it is refuted."""
+
+    def __call__(self, data: Any, n: int, rng: Rng) -> NDArray[np.float64]:
+        del rng
+        return np.full(n, float(np.asarray(data if data is not None else 1).ravel()[0]))
+
+    def each(self, stack: Any, rng: Rng) -> NDArray[np.float64]:
+        return np.asarray(stack[:, 0], dtype=float) + 0.0 * rng.random()
+
+
+class SaidToBeFair(TrueForFalse):
+    """It never varies, and its distribution is said to be that of a fair coin."""
+
+    def law(self, data: Any) -> FiniteLaw:
+        del data
+        return FiniteLaw((0, 1), np.array([0.5, 0.5]))
+
+
+def failing(*parameters: float) -> Setting:
+    """A setting at which every draw fails, whatever the parameters."""
+    del parameters
+    return Setting(TrueForFalse(), None, Absolute(0.0), 0.5)
+
+
+def growing(parameter: float) -> Setting:
+    """Errors that grow with the cube of the parameter."""
+    return Setting(lambda _data, n, rng: rng.exponential(parameter**3, size=n), None, Absolute(0.0))
+
+
+def settled(theorem: Any, subject: Any) -> AuditResult:
+    found: AuditResult = theorem.audit(subject, Settings(draws=4_000), Question())
+    return found
+
+
+KINDS: dict[str, Callable[[], AuditResult]] = {
+    "event": lambda: audit(TrueForFalse(), PureDP(1.0), Pair([0], [1])),
+    "fixed size": lambda: audit(TrueForFalse(), PureDP(1.0), Pair([0], [1]), draws=4_000, method="clopper-pearson"),
+    "game": lambda: run_game(Game(TrueForFalse(), Reconstruction(1, 8)), PureDP(0.1), Settings(draws=400), Question()),
+    "distribution": lambda: check_conformity(SaidToBeFair(), np.array([1])),
+    "failure rate": lambda: settled(HighProbability(0.5, 0.1), failing()),
+    "expected error": lambda: settled(Expectation(0.1), failing()),
+    "phase diagram": lambda: settled(
+        PhaseDiagram("a", "b", (1.0, 2.0), (1.0, 2.0), lambda *_: 0.9, lambda *_: None), failing
+    ),
+    "exponent": lambda: settled(PowerLaw("n", (1.0, 2.0, 4.0), 1.0, Quantile()), growing),
+    "smallest parameter": lambda: settled(SmallestParameter("n", 100.0, Search(0.1, 20.0, 500.0)), failing),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_audit_settles_a_slight_doubt_by_new_calls(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter((Doubt(2 * UNCLEAR, "they look alike"), Doubt()))
+    monkeypatch.setattr("auditor.audits.dependence._doubt_tested", lambda *_: next(looks))
+    found = KINDS[kind]()
+    assert found.verdict in (Verdict.VIOLATION, Verdict.DEVIATION)
+    assert found.message.endswith("reached again on new draws, which do not look so")
+    assert found.independence["in_calls"]
+    assert found.independence["asked_p"] == 2 * UNCLEAR
+    assert next(looks, None) is None
 
 
 def test_draws_that_failed_a_test_are_a_deviation_whatever_they_refute() -> None:
