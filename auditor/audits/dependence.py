@@ -413,11 +413,14 @@ def _tests(layer: list[_Flags]) -> list[Doubt]:
     longest = max(len(flags.values) for flags in layer)
     if longest > 1:
         sums, counts = np.zeros(longest), np.zeros(longest)
+        calls: dict[int, list[Array]] = {}
         for flags in layer:
-            n = len(flags.values)
-            transformed = fft.rfft(flags.values, fft.next_fast_len(2 * n, real=True))
-            sums[:n] += fft.irfft(np.abs(transformed) ** 2, fft.next_fast_len(2 * n, real=True))[:n]
-            counts[:n] += np.arange(n, 0, -1)
+            calls.setdefault(len(flags.values), []).append(flags.values)
+        for n, those in calls.items():
+            padded = fft.next_fast_len(2 * n, real=True)
+            power = (np.abs(fft.rfft(np.stack(those), padded)) ** 2).sum(axis=0)
+            sums[:n] += fft.irfft(power, padded)[:n]
+            counts[:n] += len(those) * np.arange(n, 0, -1)
         sizes = np.array([len(flags.values) for flags in layer], dtype=np.float64)
         found += _same_side(sums, counts, bound, float((sizes**3).sum() / (sizes**2).sum()), " of one call")
     if there.any(axis=1).all():
@@ -468,21 +471,42 @@ def _both_ways(sums: Array, counts: Array, length: int) -> Iterator[tuple[Array,
 
 def _compare_aligned_draws(layer: list[_Flags], bound: float) -> Doubt:
     """Draws in the same place of two calls, of one dataset or of two, alike or opposite."""
-    sums, counts = np.zeros((2, APART)), np.zeros((2, APART))
-    for k, flags in enumerate(layer):
-        for other in layer[k + 1 :]:
-            apart = other.call - flags.call
-            if apart > APART:
-                break
-            if apart < 1:
-                continue
-            n, kind = min(len(flags.values), len(other.values)), int(flags.side != other.side)
-            sums[kind, apart - 1] += float(flags.values[:n] @ other.values[:n])
-            counts[kind, apart - 1] += n
+    sums, counts = _sum_aligned_products(layer)
     log = _bennett(np.abs(sums), counts, bound) + math.log(2 * sums.size)
     return _smallest_doubt(
         log.min(axis=0), np.arange(1, APART + 1), "draws in the same place of calls {} apart go together"
     )
+
+
+def _sum_aligned_products(layer: list[_Flags]) -> tuple[Array, Array]:
+    """Sums of products of draws in the same place of two calls, and their number, each of shape (2, `APART`).
+
+    The rows are for two calls on one dataset and for calls on two, the columns for calls 1, 2, ... apart.
+    """
+    sums, counts = np.zeros((2, APART)), np.zeros((2, APART))
+    sizes = np.array([len(flags.values) for flags in layer])
+    calls, sides = (np.array([getattr(flags, name) for flags in layer]) for name in ("call", "side"))
+    first = 0
+    while first < sizes.max():  # places of calls from `first` to `last`, as a table that has few gaps
+        last = max(4 * first, 64)
+        those = np.flatnonzero(sizes > first)
+        values = np.zeros((len(those), last - first))
+        for row, which in zip(values, those, strict=True):
+            part = layer[which].values[first:last]
+            row[: len(part)] = part
+        for k in range(1, len(those)):
+            one, other = those[:-k], those[k:]
+            apart = calls[other] - calls[one]
+            if apart.min() > APART:  # so are those of later ones, as calls are in order
+                break
+            near = (apart >= 1) & (apart <= APART)
+            at = np.where(sides[one] == sides[other], 0, APART)[near] + apart[near] - 1
+            products = np.einsum("ij,ij->i", values[:-k], values[k:])[near]
+            sums += np.bincount(at, products, 2 * APART).reshape(2, APART)
+            if first == 0:
+                counts += np.bincount(at, np.minimum(sizes[one], sizes[other])[near], 2 * APART).reshape(2, APART)
+        first = last
+    return sums, counts
 
 
 def _over_time(layer: list[_Flags], own: int | None) -> Doubt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,7 @@ from auditor.audits.adversaries.game import Game, run_game
 from auditor.audits.adversaries.reconstruction import Reconstruction
 from auditor.audits.context import Question
 from auditor.audits.dependence import (
+    APART,
     ASK,
     KEPT,
     LONG,
@@ -34,6 +36,8 @@ from auditor.audits.dependence import (
     UNCLEAR,
     Doubt,
     Trace,
+    _Flags,
+    _sum_aligned_products,
     asks_again,
     confirm_refutation,
     doubt_of,
@@ -139,6 +143,25 @@ def test_a_trace_is_made_longer_by_long_calls_and_by_shorter_ones() -> None:
     most = KEPT // (2 * MANY)
     assert Counter(trace_of(fresh, 1, (1 << 16,)).missing(1))[most * PARTS] == MANY // PARTS
     assert list(trace_of(fresh, 1, (1,) * 9).missing(1)) == []  # draws taken one a call
+
+
+@pytest.mark.parametrize("most", [1, 70, 700])
+def test_products_of_aligned_draws_are_added_up_over_calls_of_any_sizes(most: int) -> None:
+    rng = np.random.default_rng(most)
+    sizes, calls = rng.integers(1, most + 1, 60), np.sort(rng.choice(150, 60, replace=False))
+    layer = [
+        _Flags(int(rng.integers(2)), int(call), np.arange(n), rng.normal(size=n), 1.0)
+        for call, n in zip(calls, sizes, strict=True)
+    ]
+    sums, counts = np.zeros((2, APART)), np.zeros((2, APART))
+    for one, other in itertools.combinations(layer, 2):
+        if other.call - one.call <= APART:
+            n = min(len(one.values), len(other.values))
+            sums[int(one.side != other.side), other.call - one.call - 1] += one.values[:n] @ other.values[:n]
+            counts[int(one.side != other.side), other.call - one.call - 1] += n
+    found, number = _sum_aligned_products(layer)
+    np.testing.assert_allclose(found, sums, atol=1e-9)
+    np.testing.assert_array_equal(number, counts)
 
 
 def test_what_never_varies_is_not_doubted() -> None:
