@@ -59,7 +59,7 @@ from auditor.datasets.strategies import is_strategy
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError, TargetRaised, UnrecordedError
 from auditor.events.classifier import Learners
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import SEPARATE, AuditResult, Verdict
+from auditor.results import FIXED_SIZE, SEPARATE, AuditResult, Verdict
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
 from auditor.targets.signatures import explain_guess
@@ -416,7 +416,7 @@ def _evidence(
     past: Past | None,
     night: EvidenceSession | None,
 ) -> Evidence | FixedSize:
-    if settings.method == "clopper-pearson":
+    if settings.method == FIXED_SIZE:
         return collect_fixed(sampler, guarantee, pairs, settings)
     return collect_evidence(sampler, guarantee, pairs, settings, past, night)
 

@@ -30,7 +30,7 @@ from auditor.evidence.lower_bound import rejects_below
 from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_that_count, find_resolution, flag_probability
 from auditor.evidence.two_sample_bet import Chunk, Stake, Wealth, worst_counts
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import usual_level
+from auditor.results import FIXED_SIZE, usual_level
 from auditor.targets.outputs import Batch
 from auditor.targets.sampler import Sampler
 
@@ -128,7 +128,7 @@ class Settings:
         fitters_of(self.learners)
         if self.method not in METHODS:
             raise SpecificationError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
-        if self.method == "clopper-pearson":
+        if self.method == FIXED_SIZE:
             object.__setattr__(self, "stop", "budget")
         object.__setattr__(self, "ignore", read_kinds(self.ignore))
         if not isinstance(self.also, bool):

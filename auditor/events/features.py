@@ -336,6 +336,14 @@ class Lattice:
         return f"{near}{f'{self.offset:.6g} plus ' if self.offset else ''}a multiple of {self.step:.6g}"
 
 
+def _length_of(value: Any) -> float:
+    """Length of an output, -1 where it has none: classes name the method, and one of an object's may raise anything."""
+    try:
+        return len(value)
+    except Exception:  # noqa: BLE001 - code of the target
+        return -1.0
+
+
 @dataclass(frozen=True)
 class Shape:
     """Shape of any Python value: its length, or its number."""
@@ -360,9 +368,7 @@ class Shape:
             if kinds <= _SIZED | PLAIN:
                 lengths = [len(v) if type(v) in _SIZED else -1.0 for v in batch]
                 return np.array(lengths, dtype=np.float64)
-            return np.array(
-                [len(v) if hasattr(v, "__len__") else -1.0 for v in map(strip_type, batch)], dtype=np.float64
-            )
+            return np.fromiter(map(_length_of, map(strip_type, batch)), np.float64, len(batch))
         values = read_column(batch)
         if not kinds.isdisjoint({bool, np.bool_}):
             values[[isinstance(v, bool | np.bool_) for v in batch]] = np.nan

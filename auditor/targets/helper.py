@@ -238,7 +238,12 @@ def find_parts(value: Any) -> Any:
         return {name: getattr(value, name) for name in OF_PANDAS[kind.__name__]}
     if isinstance(value, BaseException):
         return list(value.args)
-    return None if isinstance(value, OF_PYTHON) else _attributes(value) or _contents(value)
+    if isinstance(value, OF_PYTHON):
+        return None
+    try:
+        return _attributes(value) or _contents(value)
+    except Exception:  # noqa: BLE001 - code of the target
+        return None
 
 
 def _time_parts(value: Any) -> dict[str, Any]:
@@ -281,20 +286,24 @@ def _contents(value: Any) -> Any:
 def _to_float(value: Any) -> float:
     try:
         return float(value)
-    except (ArithmeticError, ValueError, TypeError):  # larger than any float, or a NaN that signals
+    except Exception:  # noqa: BLE001 - larger than any float, a NaN that signals, or code of the target
         return float("nan")
 
 
 def text_of(value: Any) -> str:
     """Text of a value without memory addresses.
 
-    Addresses do not depend on the data and differ between processes.
+    Addresses do not depend on the data and differ between processes. An object that raises when it is asked for its
+    text has the name of its class.
 
     Parameters
     ----------
     value : object
     """
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - code of the target, or it contains itself
+        return f"<{type(value).__qualname__} object>"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text) if " at 0x" in text else text
 
 

@@ -427,7 +427,12 @@ def _key_of(value: object) -> int:
         return int(_number_keys(np.array([value], dtype=np.float64))[0])
     if isinstance(value, list | tuple) and value and all(is_number(e) or isinstance(e, bool) for e in value):
         return int(_row_keys(np.array([[_key_of(e) for e in value]], dtype=np.int64))[0])
-    return int.from_bytes(_digest(_canonical_text(value)), "little", signed=True)
+    try:
+        text = _canonical_text(value)
+    except RecursionError:
+        what = "an output contains itself, or is nested too deeply to be read"
+        raise TargetError(f"{what}: {show_output(value)}", public=what) from None
+    return int.from_bytes(_digest(text), "little", signed=True)
 
 
 def _canonical_text(value: object) -> str:

@@ -24,7 +24,7 @@ from auditor.datasets.json_codec import data_to_json, same_data
 from auditor.errors import SpecificationError, check_alpha, require_library
 from auditor.evidence.binomial import clopper_pearson
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import AuditResult, Verdict, usual_level
+from auditor.results import FIXED_SIZE, AuditResult, Verdict, usual_level
 from auditor.targets.sampler import make_generator
 from auditor.targets.sources import hash_bytes, source_text
 
@@ -362,5 +362,5 @@ def _from_guesses(
         ceiling=bound_by_guesses(n, n, claim, alpha),
         event=f"{right:,} of {n:,} guesses are right",
         record=record | {"guesses": [n, right]},
-        method="clopper-pearson",
+        method=FIXED_SIZE,
     )

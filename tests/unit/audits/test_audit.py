@@ -178,6 +178,47 @@ def test_an_error_that_comes_late_is_an_error_verdict() -> None:
 # -------------------------------------------------------------------------------- odd mechanisms
 
 
+class Hostile:
+    """Raises whatever it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __len__(self) -> int:
+        raise RuntimeError("length")
+
+    def __float__(self) -> float:
+        raise RuntimeError("number")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("text")
+
+
+class Opaque(Hostile):
+    """Has no number, so that its attributes are asked for."""
+
+    __float__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("value", [Hostile(), Opaque(), list, [str, 1]], ids=["hostile", "opaque", "class", "classes"])
+def test_outputs_that_raise_when_they_are_looked_at_end_no_audit(value: Any) -> None:
+    def mixed(data: Any, n: int, rng: Rng) -> list[Any]:
+        return [value if one else (1,) for one in rng.integers(2, size=n)]
+
+    result = audit(mixed, PureDP(1.0), PAIR, draws=2_000)
+    assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
+    gives_away = audit(lambda data, n, rng: [value if data[0] else (1,)] * n, PureDP(1.0), PAIR, draws=2_000)
+    assert gives_away.verdict == Verdict.VIOLATION
+
+
+def test_an_output_that_contains_itself_is_an_error_verdict_that_shows_it() -> None:
+    endless: list[Any] = [1]
+    endless.append(endless)
+    result = audit(lambda data, n, rng: [endless] * n, PureDP(1.0), PAIR, draws=400)
+    assert result.verdict == Verdict.ERROR
+    assert "an output contains itself, or is nested too deeply to be read: [1, [1, [" in result.message
+
+
 @pytest.mark.parametrize("value", [0, 1.5, "same", None, (1, 2), np.zeros(3), math.nan, math.inf], ids=repr)
 def test_outputs_that_never_vary_are_no_violation_and_no_deviation(value: Any) -> None:
     result = audit(lambda data, n, rng: [value] * n, PureDP(1.0), PAIR, draws=2_000)
