@@ -46,6 +46,9 @@ _FURTHER = 6
 _EPSILON, _MU = 1.0, 0.25
 #: Widths of vectors, and how many times the claim is exceeded.
 _WIDTHS, _TIMES = (20, 120), (2, 3, 4)
+#: Levels that the growth along a direction is computed at, and most draws that it is added up over, as a multiple of
+#: the oracle's; arbitrary.
+_LEVELS, _LONGEST = 41, 20
 #: Lattice that Laplace and Gaussian noise is rounded to: bits of floats would tell the two vectors apart.
 _STEP = 2.0**-6
 #: Audits of each mutant: the requirement speaks of 100.
@@ -142,18 +145,26 @@ class VectorCase:
         rate = single_event_rate(from_curve(self.mechanism.curve(self.width)), self.claim)
         return OracleDraws(math.log(1 / ALPHA) / rate if rate > 0 else math.inf, "single event")
 
-    @property
-    def cosine(self) -> float | None:
-        """What can be known of the direction, where coordinates move both ways.
+    def cosine(self, n: Any) -> Any:
+        """What n draws a side tell of the direction, where coordinates move both ways.
 
-        Each shift is estimated by n draws a side with an error of sqrt(2/n) deviations. The cosine between all
-        estimates and all shifts is 1 / sqrt(1 + 2 d / (n mu^2)) with the true mu; here n is `VECTOR_FACTOR` times the
-        oracle's draws. A known direction has 1.
+        Each shift is estimated with an error of sqrt(2/n) deviations. The cosine between all estimates and all shifts
+        is 1 / sqrt(1 + 2 d / (n mu^2)) with the true mu; a known direction has 1.
         """
-        if self.directions == "one":
-            return None
         mu = math.sqrt(self.width) / self.mechanism.scale
-        return 1.0 / math.sqrt(1.0 + 2.0 * self.width / (VECTOR_FACTOR * self.oracle().draws * mu**2))
+        return 1.0 / np.sqrt(1.0 + 2.0 * self.width / (n * mu**2))
+
+    def learner_draws(self) -> float:
+        """Draws a side of an auditor who knows everything but the direction, for a Gaussian claim.
+
+        Each draw is bet on along the direction that those before it tell, by the best event there. The level along it
+        is the true one times the cosine, so that nothing is gained until that exceeds the claim.
+        """
+        levels = np.linspace(0.0, self.times * self.claim.level, _LEVELS)
+        rates = [single_event_rate(from_curve(GaussianCurve(level)), self.claim) if level else 0.0 for level in levels]
+        n = np.arange(1, math.ceil(_LONGEST * self.oracle().draws))
+        gained = np.cumsum(np.interp(levels[-1] * self.cosine(n), levels, rates))
+        return float(n[min(int(gained.searchsorted(math.log(1 / ALPHA))), len(n) - 1)])
 
 
 def vector_cases() -> list[VectorCase]:
@@ -240,10 +251,12 @@ def vector_row(case: VectorCase, draws: Sequence[float]) -> tuple[str, bool]:
     """One line of a table of vectors, and whether the median is as wanted."""
     known = case.oracle().draws
     median, cells = _quote(draws, known)
-    cosine = "" if case.cosine is None else f"{case.cosine:.2f}"
+    both = case.directions == "both"
+    cosine = f"{case.cosine(VECTOR_FACTOR * known):.2f}" if both else ""
+    learner = f"{case.learner_draws() / known:.2f}" if both and not case.pure else ""
     good = median <= VECTOR_FACTOR
     line = f"| {case.noise} | {case.directions} | {case.claim} | {case.times:g} | {known:,.0f} | {cells} | {cosine} "
-    return f"{line}| {'yes' if good else 'no'} |", good
+    return f"{line}| {learner} | {'yes' if good else 'no'} |", good
 
 
 def mutant_row(which: str, draws: Sequence[float]) -> tuple[str, bool]:
@@ -290,11 +303,13 @@ def document(audits: int, first_seed: int, jobs: int, only: str = "") -> tuple[s
             f"{audits} audits of each row. All coordinates have noise of one scale, and move by 1: all up, or half of "
             "them up and half down. The oracle bets on the best event of the likelihood ratio. The cosine says how "
             f"much of the direction anybody can estimate from {VECTOR_FACTOR:g} times the oracle's draws who does not "
-            "know that all shifts have one size: a known one has 1.",
+            "know that all shifts have one size: a known one has 1. The learner knows everything but the direction, "
+            "and bets each draw on the best event along the one that the draws before it tell; it is computed for "
+            "Gaussian claims, which sums of many coordinates come close to.",
             "",
-            "| noise | directions | claim | true level over it | oracle | median | 90 % | cosine | at most "
+            "| noise | directions | claim | true level over it | oracle | median | 90 % | cosine | learner | at most "
             f"{VECTOR_FACTOR:g} |",
-            "|---|---|---|---:|---:|---:|---:|---:|---|",
+            "|---|---|---|---:|---:|---:|---:|---:|---:|---|",
             *[line for line, _ in lines],
         ]
     text += [
