@@ -323,7 +323,7 @@ class Sampler:
         return Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, scattered=True)
 
     def afresh(self) -> Sampler:
-        """Draw again from the target, other draws in calls like those of this sampler."""
+        """Draw again from the target, in calls like those of this sampler."""
         return Sampler(self.target, self.seed, f"{self.key}/afresh", self.limit, self.one_a_call, self.catching)
 
     def expect(self, *calls: tuple[Any, Call]) -> None:
