@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from auditor.evidence.power import divergence_rate
 from auditor.privacy.guarantees import GaussianDP, PureDP
 from benchmarks.mutants import ALPHA, oracle
 from benchmarks.spread import ShiftedVector, VectorCase, audit_vector, mutant_row, spread_mutants, vector_row
@@ -36,7 +37,21 @@ def test_the_oracle_of_gaussian_vectors_is_that_of_one_number() -> None:
     p, p0 = stats.norm.cdf(0.5), stats.norm.cdf(0.125)
     middle = 2 * (p * math.log(p / p0) + (1 - p) * math.log((1 - p) / (1 - p0)))
     assert 0.95 < math.log(1 / ALPHA) / middle / case.oracle().draws <= 1.1
-    assert case.cosine == pytest.approx((1 + 240 / (2.5 * case.oracle().draws)) ** -0.5)
+    assert case.cosine(300.0) == pytest.approx((1 + 240 / 300) ** -0.5)
+
+
+def test_the_learner_needs_as_many_draws_as_directions_that_are_estimated() -> None:
+    case, runs, most = VectorCase("Gaussian", 20, 4, "both", False), 40, 300
+    cuts, grid = np.linspace(-4.0, 5.0, 901), np.linspace(0.0, 1.0, 51)
+    rates = [
+        divergence_rate(stats.norm.sf(cuts - level), stats.norm.sf(cuts), case.claim, 0.25).max() for level in grid
+    ]
+    rng, shift = np.random.default_rng(3), np.asarray(case.pair.y) / math.sqrt(20)  # of length 1, as mu is
+    gaps = shift + rng.normal(0.0, math.sqrt(2.0), (runs, most, 20))
+    estimates = np.cumsum(gaps, axis=1)
+    cosines = np.maximum(estimates @ shift / np.linalg.norm(estimates, axis=2), 0.0)
+    gained = np.interp(cosines, grid, rates).cumsum(axis=1).mean(axis=0)
+    assert case.learner_draws() == pytest.approx(np.searchsorted(gained, math.log(1 / ALPHA)), rel=0.05)
 
 
 @pytest.mark.parametrize("noise", ["Laplace", "geometric", "Gaussian"])
