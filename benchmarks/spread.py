@@ -155,10 +155,10 @@ class VectorCase:
         return 1.0 / np.sqrt(1.0 + 2.0 * self.width / (n * mu**2))
 
     def learner_draws(self) -> float:
-        """Draws a side of an auditor who knows everything but the direction, for a Gaussian claim.
+        """Draws a side of an auditor who knows all but the shifts, for a Gaussian claim.
 
-        Each draw is bet on along the direction that those before it tell, by the best event there. The level along it
-        is the true one times the cosine, so that nothing is gained until that exceeds the claim.
+        Each draw is bet on along the direction of the shifts as those before it estimate them, by the best event there.
+        The level along it is the true one times the cosine, so that nothing is gained until that exceeds the claim.
         """
         levels = np.linspace(0.0, self.times * self.claim.level, _LEVELS)
         rates = [single_event_rate(from_curve(GaussianCurve(level)), self.claim) if level else 0.0 for level in levels]
@@ -303,9 +303,9 @@ def document(audits: int, first_seed: int, jobs: int, only: str = "") -> tuple[s
             f"{audits} audits of each row. All coordinates have noise of one scale, and move by 1: all up, or half of "
             "them up and half down. The oracle bets on the best event of the likelihood ratio. The cosine says how "
             f"much of the direction anybody can estimate from {VECTOR_FACTOR:g} times the oracle's draws who does not "
-            "know that all shifts have one size: a known one has 1. The learner knows everything but the direction, "
-            "and bets each draw on the best event along the one that the draws before it tell; it is computed for "
-            "Gaussian claims, which sums of many coordinates come close to.",
+            "know that all shifts have one size: a known one has 1. The learner knows all but the shifts, takes their "
+            "estimates from the draws so far for the direction, and bets each draw on the best event along it; it is "
+            "computed for Gaussian claims, which sums of many coordinates come close to.",
             "",
             "| noise | directions | claim | true level over it | oracle | median | 90 % | cosine | learner | at most "
             f"{VECTOR_FACTOR:g} |",
