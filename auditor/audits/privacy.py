@@ -316,13 +316,18 @@ def _collect(
         night.doubt(found.still, alone=True)
         return found
 
+    def test_pairs(which: set[int], parts: int, by: Sampler = sampler) -> dict[tuple[int, str], Independence]:
+        """Test both datasets of pairs, in a part of the time left."""
+        places = [(k, side) for k in sorted(which) for side in "xy"]
+        most = _affordable_comparisons(until, pace, parts * len(places), BLOCKS)
+        return {place: test(*place, by=by, comparisons=min(settings.comparisons, most)) for place in places}
+
     def afresh() -> tuple[_Made, list[Independence]]:
         second = made(other := sampler.afresh(), again=True)
         if not refuted(second):
             return second, []
-        places = [(k, side) for k in sorted(second[0].carriers(settings.alpha)) for side in "xy"]
-        most = _affordable_comparisons(until, pace, len(places), BLOCKS)
-        return second, [test(*place, by=other, comparisons=min(settings.comparisons, most)) for place in places]
+        carriers = second[0].carriers(settings.alpha)
+        return second, list(test_pairs(carriers, 1, by=other).values())
 
     kept = None if night is None else night.doubted()
     if independence.passed and kept:  # only draws taken one a call can refute any more
@@ -341,9 +346,7 @@ def _collect(
         if night is not None:
             night.doubt(UNSEEN)
         carriers = evidence.carriers(_ledger_settings(settings, night).alpha)
-        more = [(k, side) for k in sorted(carriers - {0}) for side in "xy"]
-        most = _affordable_comparisons(until, pace, 2 * len(more), BLOCKS)
-        found |= {place: test(*place, comparisons=min(settings.comparisons, most)) for place in more}
+        found |= test_pairs(carriers - {0}, 2)
         vague = {
             place: tested
             for place, tested in found.items()
