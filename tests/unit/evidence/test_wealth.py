@@ -255,6 +255,23 @@ def test_an_expert_that_lost_everything_comes_back() -> None:
     assert ruined.current[0] - before >= fresh.current[0] - math.log(100) - 1e-9
 
 
+def test_thousands_of_chunks_cost_a_few_nats_beside_the_best_expert() -> None:
+    # The pairs of a long list keep the claim, and each has an event that was lucky before.
+    guarantee, level, rng = PureDP(1.0), np.array([1.0]), np.random.default_rng(0)
+    chunks = 5_000
+    stakes = [
+        Stake(0, 0, (0.55,), (0.15,), (10 - int(inside), int(inside)), (8, 2))
+        for inside in rng.binomial(10, 0.5, chunks)
+    ]
+    alone = log_factors(stakes, guarantee, level)[:, :, :, 0].sum(axis=0) + LOG_PRIOR
+    wealth = Wealth(guarantee, level)
+    for stake in stakes:
+        wealth.bet(stake)
+    shared = -sum(math.log1p(-min(0.01, 1 / k)) for k in range(1, chunks + 1))
+    assert shared < 5.0  # 50 with a hundredth after each
+    assert wealth.current[0] >= alone.max() - shared - 1e-6
+
+
 def test_a_chunk_without_a_stake_changes_nothing() -> None:
     wealth = Wealth(PureDP(1.0), np.array([1.0]))
     wealth.bet(None)
