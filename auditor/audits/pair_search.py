@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -65,25 +65,16 @@ EVEN = 0.5
 #: bound rest. Chosen by simulation with a leak of probability 0.1 on one of 20 pairs that keep their claim exactly:
 #: without it 28 of 30 audits of 200,000 draws found the leak, with it all.
 EVEN_OF_FEW, SHOWN = 0.1, 300
-#: Pairs are compared by what they show against the claim where past draws of one speak against it with so many nats,
-#: and by their level otherwise. Chosen by simulation on seeds from 50,000: with 2, pairs that were lucky took draws
-#: from the one that sets the lower bound of a claim that holds (0.71 in place of 0.80).
-AGAINST = 3.0
-#: Nats that are granted to a pair before its draws say anything, so that of two pairs that show as much a draw the one
-#: with fewer draws comes first. Chosen by simulation: 0.5 is better than 0.25 and 1.
-GRANTED = 0.5
 #: Draws, both sides, for which one of many pairs is opened: 8 a side are a part `OPENING` of them.
 EACH = 64
 
 
-def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False, for_bound: bool = False) -> int:
+def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False) -> int:
     """Index of the next pair, a function of past draws.
 
-    Up to `AT_ONCE` pairs are drawn from once each, then the most hopeful one. While no pair speaks against the claim
-    with `AGAINST` nats, that is the one whose best event may show the highest level, its counts moved one standard
-    error in its favour: the lower bound rests on it. Otherwise it is the one that speaks against the claim with most
-    nats a draw, `GRANTED` added to each: a lucky pair that is drawn from again soon has fewer. Both are optimistic
-    where draws are few, so that a pair is tried again until it is clear that it shows less.
+    Up to `AT_ONCE` pairs are drawn from once each, then the one whose best event may show the highest level. "May show"
+    is optimistic: the level of the best event with its counts moved one standard error in its favour. So a pair with
+    few draws is tried again until it is clear that it shows less.
 
     More pairs are opened in their order, with a part `OPENING` of the draws, so that the first ones, which should be
     the most promising, have their verdict early and the number of the others costs nothing then. No pair is left behind
@@ -98,8 +89,6 @@ def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False, 
         Draws a side of a pair's first chunk.
     even : bool
         Treat few pairs as many.
-    for_bound : bool
-        Compare pairs by their level alone: the claim is refuted, or a bound is all that is wanted.
 
     Notes
     -----
@@ -107,24 +96,22 @@ def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False, 
     supermartingale, so it needs no correction for the number of pairs.
     """
     if len(learners) > AT_ONCE or even:
-        return _of_many(learners, first, for_bound)
+        return _of_many(learners, first)
     for index, learner in enumerate(learners):
         if learner.n < first:
             return index
-    return _among_opened(learners, len(learners), for_bound, EVEN_OF_FEW, SHOWN)
+    return _among_opened(learners, len(learners), EVEN_OF_FEW, SHOWN)
 
 
-def _of_many(learners: Sequence[EventLearner], first: int, for_bound: bool) -> int:
+def _of_many(learners: Sequence[EventLearner], first: int) -> int:
     """Open the next pair, or draw from an open one."""
     opened = next((k for k, learner in enumerate(learners) if learner.n < first), len(learners))
     if opened < len(learners) and opened * first <= OPENING * sum(learner.n for learner in learners):
         return opened
-    return _among_opened(learners, opened, for_bound, EVEN)
+    return _among_opened(learners, opened, EVEN)
 
 
-def _among_opened(
-    learners: Sequence[EventLearner], opened: int, for_bound: bool, even: float, most: float = math.inf
-) -> int:
+def _among_opened(learners: Sequence[EventLearner], opened: int, even: float, most: float = math.inf) -> int:
     """The pair that is left behind, or else the most hopeful one, of the first ``opened``.
 
     With ``most`` draws a side or more a pair is not left behind.
@@ -133,13 +120,11 @@ def _among_opened(
     n = learners[fewest].n
     if n < most and n * opened < even * sum(learner.n for learner in learners):
         return fewest
-    return _most_hopeful(learners, range(opened), for_bound)
+    return _most_hopeful(learners, range(opened))
 
 
-def _most_hopeful(learners: Sequence[EventLearner], among: Sequence[int], for_bound: bool) -> int:
+def _most_hopeful(learners: Sequence[EventLearner], among: Iterable[int]) -> int:
     # Of equally hopeful pairs the one with fewer draws.
-    if not for_bound and max(learners[k].nats_against for k in among) >= AGAINST:
-        return max(among, key=lambda k: ((learners[k].nats_against + GRANTED) / learners[k].n, -learners[k].n, -k))
     return max(among, key=lambda k: (learners[k].hope, -learners[k].n, -k))
 
 

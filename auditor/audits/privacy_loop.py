@@ -519,7 +519,7 @@ def collect_evidence(
     if refuted_before and settings.stop == "verdict" and evidence.past.memory and pending is None:
         return evidence
     for chunk in loop:
-        k = next_pair(evidence.learners, FIRST, settings.even, rejected) if pending is None else pending.pair
+        k = next_pair(evidence.learners, FIRST, settings.even) if pending is None else pending.pair
         learner = evidence.learners[k]
         # What is fitted counts only if the next chunk is drawn: a run that time cut short can then be replayed.
         if loop.begun and not learner.fit(rejected, loop.clock.left):

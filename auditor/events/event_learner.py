@@ -248,7 +248,6 @@ class EventLearner:
         self.finalists: list[Proposal] = []
         self.reach = 0.0  # pessimistic level of the best event
         self.hope = math.inf  # optimistic level of the same event
-        self._nats_against: float | None = 0.0
         #: Number of events of the first finalist's chain in which each output of the latest chunk lies, on each side.
         self.depths: tuple[NDArray[np.uint8], NDArray[np.uint8]] = (np.zeros(0, np.uint8), np.zeros(0, np.uint8))
         self._past = Reservoir(RESERVOIR)
@@ -263,20 +262,6 @@ class EventLearner:
     def proposal(self) -> Proposal | None:
         """The finalist to bet on next, the one of highest score."""
         return self.finalists[0] if self.finalists else None
-
-    @property
-    def nats_against(self) -> float:
-        """Nats by which past draws speak against the claim.
-
-        What bets on the best event would have gained with the estimates of now; less if draws were few, as these are
-        shrunken, and more by luck, as the event was chosen by the same draws.
-        """
-        if self._nats_against is None:
-            best = self.finalists[0]
-            k = [best.best]
-            p, q = best.prior.take(k).estimate(best.x[k], best.y[k], best.n)
-            self._nats_against = float(best.n * divergence_rate(p, q, self.guarantee, self.guarantee.level)[0])
-        return self._nats_against
 
     @property
     def reservoir(self) -> Reservoir:
@@ -427,7 +412,6 @@ class EventLearner:
         return self._score(x, y, n, p, q, rejected)[0]
 
     def _rate(self, best: Proposal) -> None:
-        self._nats_against = None  # is computed when it is asked for, which a single pair never is
         shares = np.array([best.x[best.best] / best.n, best.y[best.best] / best.n])
         lows, highs = compute_wilson_interval(shares, best.n, math.sqrt(self.nats + _EXTRA))
         low, high = compute_wilson_interval(shares, best.n, 1.0)

@@ -15,11 +15,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import optimize
 
 from auditor import AddRemoveOne, Pair, PureDP, ReplaceOne, SpecificationError, Verdict, audit, pairs_of, search_pairs
 from auditor.audits.pair_search import (
-    AGAINST,
     AT_ONCE,
     EACH,
     EVEN,
@@ -310,42 +308,6 @@ def test_each_pair_is_drawn_from_once_then_the_most_hopeful() -> None:
     for hopes in itertools.permutations([0.5, 1.5, 1.0]):
         assert next_pair([learner(20, hope) for hope in hopes], 20) == hopes.index(1.5)
     assert next_pair([learner(40, 1.0), learner(20, 1.0), learner(20, 1.0)], 20) == 1
-
-
-def test_pairs_are_compared_by_nats_a_draw_where_one_speaks_against_the_claim() -> None:
-    def showing(n: int, nats: float) -> EventLearner:
-        found = learner(n, 2.0)
-        found._nats_against = nats
-        return found
-
-    few = [showing(400, AGAINST), showing(40, 2.0)]
-    assert next_pair(few, 20) == 1
-    assert next_pair([few[0], showing(40, 0.0)], 20) == 1  # `GRANTED` for 40 draws
-    assert next_pair([showing(40, AGAINST), showing(40, 0.0)], 20) == 0
-    assert next_pair([showing(40, AGAINST), showing(30, 0.0)], 20, for_bound=True) == 1
-    # No pair has `AGAINST`: the one of the highest level, or of these the one with fewer draws.
-    assert next_pair([showing(40, AGAINST - 0.1), showing(30, 0.0)], 20) == 1
-
-
-def test_nats_against_a_claim_are_those_that_a_likelihood_ratio_gains() -> None:
-    # Of 100 draws a side 80 and 10 are in the event. Their estimates are shrunken by two draws.
-    found = EventLearner(CLAIM, 0.01)
-    assert found.nats_against == 0.0
-    x, y = (np.repeat([0.0, 1.0], [100 - inside, inside]) for inside in (80, 10))
-    found.add(x, y, found.count(x, y))
-    found.learn(False)
-    p, q = 81 / 102, 11 / 102
-
-    def loss(q0: float) -> float:
-        p0 = math.exp(CLAIM.level) * q0
-        return sum(a * math.log(a / b) for a, b in ((p, p0), (1 - p, 1 - p0), (q, q0), (1 - q, 1 - q0)))
-
-    least = optimize.minimize_scalar(loss, bounds=(1e-6, math.exp(-CLAIM.level) - 1e-6), method="bounded").fun
-    assert found.nats_against == pytest.approx(100 * least, rel=1e-3)
-    flat = EventLearner(CLAIM, 0.01)
-    flat.add(x, x, flat.count(x, x))
-    flat.learn(False)
-    assert flat.nats_against == 0.0
 
 
 def test_a_pair_on_which_nothing_ever_happens_does_not_take_the_draws() -> None:
