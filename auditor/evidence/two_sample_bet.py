@@ -132,9 +132,9 @@ CHAIN_SCALE = 0.7
 
 #: Share of the wealth that is spread over all slots and experts again after a chunk ("fixed share" of Herbster and
 #: Warmuth 1998), so that an expert that lost everything on an early, badly chosen event comes back. Costs at most
-#: -ln(1 - 0.01) = 0.01 nats a chunk, and no more than 1 / k after the k-th chunk, so that the sum grows with the
-#: logarithm of their number: a list of 200 pairs, most of which keep the claim, has thousands, and lost 40 nats. Any
-#: share that is fixed before the chunk is valid.
+#: -ln(1 - 0.01) = 0.01 nats a chunk. From the hundredth on it is 1 / k after the k-th, so that the sum grows with the
+#: logarithm of their number: a list of 200 pairs has thousands of chunks, and those that keep the claim lost up to 41
+#: nats without this rule. Any share that is fixed before the chunk is valid.
 SHARE = 0.01
 
 #: Plug-in experts stay below the largest admissible amount, so that no single draw can ruin them.
