@@ -109,13 +109,14 @@ def test_a_replay_names_what_it_found(dpaudit: Command, code: Path, tmp_path: Pa
 
 
 def test_what_certifies_a_replay_is_drawn_again(
-    dpaudit: Command, code: Path, tmp_path: Path, files: tuple[str, ...]
+    dpaudit: Command, code: Path, tmp_path: Path, files: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = (f"{code}:spread", "--one-draw", "--arg", "scale=1e10")
+    monkeypatch.chdir(tmp_path)  # the draws depend on the target's name, and the folder has another one in each run
+    target = (f"{code.name}:spread", "--one-draw", "--arg", "scale=1e10")
     said = dpaudit("trace", *target, "--claim", "epsilon=1", *files, "--show-data", "--out", tmp_path / "out")
     assert said.code == 1, said
     assert "  event        log-likelihood ratio of the noise, as replayed, > " in said.out
-    assert f"  replay       dpaudit trace {code}:spread --claim epsilon=1 --data {tmp_path / 'x.json'} " in said.out
+    assert f"  replay       dpaudit trace code.py:spread --claim epsilon=1 --data {tmp_path / 'x.json'} " in said.out
     assert said.out.endswith("--draws 20000 --seed 0 --one-draw --show-data --arg scale=1e10\n")
     again = dpaudit("replay", tmp_path / "out" / "results.json")
     assert again.code == 0, again
