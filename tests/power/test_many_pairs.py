@@ -9,10 +9,10 @@ from auditor.audits.pair_search import keep_affordable
 from auditor.audits.privacy_loop import FIRST
 from benchmarks.many_pairs import DEFECTS, PAIRS, DefectOnOnePair, crowd, search, spread
 
-LEVEL_TWO, HALF, _, COARSE = DEFECTS
+LEVEL_TWO, HALF, _, COARSE, _, _ = DEFECTS
 
 #: Probability that an audit finds the defect, taken for granted. With these budgets all of 12 audits found level 2 and
-#: the frequent leak on 200 pairs, 11 of 11 the rare one, 35 and 39 of 40 what slow targets have, and all of 60 the leak
+#: the frequent leak on 200 pairs, all of 40 the rare one, 35 and 39 of 40 what slow targets have, and all of 60 the leak
 #: of the first pair.
 FOUND = 0.75
 #: Audits of each kind at most, and how many must find the defect: an engine as good as that misses this with
@@ -35,7 +35,7 @@ def test_the_bound_of_this_test_is_what_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("defect", "draws"), [(LEVEL_TWO, 60_000), (HALF, 60_000), (COARSE, 200_000)], ids=lambda v: getattr(v, "name", v)
+    ("defect", "draws"), [(LEVEL_TWO, 60_000), (HALF, 60_000), (COARSE, 60_000)], ids=lambda v: getattr(v, "name", v)
 )
 def test_a_defect_on_any_of_200_pairs_is_found(defect: DefectOnOnePair, draws: int) -> None:
     check(defect, PAIRS, spread(PAIRS, AUDITS)[::-1], draws)  # the last pair is the hardest to come to

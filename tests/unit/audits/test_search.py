@@ -18,13 +18,17 @@ from numpy.typing import NDArray
 
 from auditor import AddRemoveOne, Pair, PureDP, ReplaceOne, SpecificationError, Verdict, audit, pairs_of, search_pairs
 from auditor.audits.pair_search import (
+    APART,
     AT_ONCE,
+    BESIDE,
     EACH,
     EVEN,
     EVEN_OF_FEW,
     LEAST,
     OPENING,
     SHOWN,
+    STANDING_OUT,
+    LoneOutputs,
     keep_affordable,
     next_pair,
 )
@@ -373,6 +377,55 @@ def test_of_many_pairs_the_most_hopeful_has_most_draws_and_none_is_left_behind()
     mean = sum(found) / 200
     assert min(found) >= 0.8 * EVEN * mean
     assert max(n for k, n in enumerate(found) if k != 150) <= 1.3 * EVEN * mean
+
+
+def drawn(x: list[int], y: list[int], hope: float = 1.0) -> EventLearner:
+    """The learner of a pair with these draws."""
+    found = learner(len(x), hope)
+    found.reservoir.add(np.array(x), np.array(y))
+    return found
+
+
+USUAL = [0, 1, 2, 3] * 4
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "others", "found"),
+    [
+        ([99, 99, *USUAL[2:]], USUAL, [], 4),
+        (USUAL, [99, 99, *USUAL[2:]], [], 4),
+        ([99, *USUAL[1:]], USUAL, [], None),  # once may be chance
+        ([99, 99, *USUAL[2:]], [99, *USUAL[1:]], [], None),  # both datasets give it
+        ([99, 98, *USUAL[2:]], USUAL, [], None),  # different ones
+        ([99, 99, *USUAL[2:]], USUAL, [99], None),  # another pair gives it too
+        ([99, 99, *USUAL[2:]], USUAL, [77], None),  # another pair has an output of its own
+        ([99] * (1 + APART) + USUAL[1 + APART :], USUAL, [77], 4),
+    ],
+)
+def test_a_pair_stands_out_by_outputs_that_nothing_else_gives(
+    x: list[int], y: list[int], others: list[int], found: int | None
+) -> None:
+    learners = [drawn(USUAL, USUAL) for _ in range(10)]
+    learners[4], learners[7] = drawn(x, y), drawn(USUAL, others + USUAL[len(others) :])
+    assert LoneOutputs().next_pair(learners) == found
+
+
+def test_pairs_that_stand_out_take_a_part_of_the_draws_and_no_more() -> None:
+    learners = [drawn([99, 99, *USUAL[2:]] if k == 20 else USUAL, USUAL) for k in range(AT_ONCE + 1)]
+    lone, standing_out = LoneOutputs(), 0
+    while (total := sum(found.n for found in learners)) < 100_000:
+        k = next_pair(learners, FIRST, lone=lone)
+        standing_out += k == 20
+        learners[k].n += CHUNKS.size(learners[k].n)
+    assert abs(lone.spent - STANDING_OUT * total) <= 0.06 * total  # a chunk is up to a fifth of the pair's draws
+    assert standing_out > 10
+
+
+@pytest.mark.parametrize(("opened", "chosen"), [(BESIDE - 1, 0), (BESIDE, 3)])
+def test_no_pair_stands_out_beside_a_few(opened: int, chosen: int) -> None:
+    learners = [drawn([99, 99, *USUAL[2:]] if k == 3 else USUAL, USUAL) for k in range(opened)]
+    learners += [learner(0, math.inf) for _ in range(AT_ONCE)]
+    assert next_pair(learners, FIRST, lone=LoneOutputs()) == chosen
 
 
 def leaks_on(where: int) -> Any:
