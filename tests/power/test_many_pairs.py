@@ -12,8 +12,8 @@ from benchmarks.many_pairs import DEFECTS, PAIRS, DefectOnOnePair, crowd, search
 LEVEL_TWO, HALF, _, COARSE, _, _ = DEFECTS
 
 #: Probability that an audit finds the defect, taken for granted. With these budgets all of 12 audits found level 2 and
-#: the frequent leak on 200 pairs, all of 40 the rare one, 35 and 39 of 40 what slow targets have, and all of 60 the leak
-#: of the first pair.
+#: the frequent leak on 200 pairs, all of 40 the rare one, 35 and 39 of 40 what slow targets have, and all of 60 the
+#: leak of the first pair.
 FOUND = 0.75
 #: Audits of each kind at most, and how many must find the defect: an engine as good as that misses this with
 #: probability 6e-7.
