@@ -57,7 +57,6 @@ bench: publish
 	$(BIN)/python -m benchmarks.many_pairs --out reports/many_pairs.md
 	$(BIN)/python -m benchmarks.parity --out reports/parity.md
 	$(BIN)/python -m benchmarks.knowledge_transfer --out reports/knowledge_transfer.md
-	$(BIN)/python -m benchmarks.decoding --out reports/decoding.md
 	$(BIN)/python -m benchmarks.cost --out reports/cost.md
 
 # The published run over the whole catalogue: 10 minutes on 2 cores.

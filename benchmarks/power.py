@@ -214,7 +214,7 @@ def cases() -> list[PowerCase]:
         ),
         PowerCase(
             "Gaussian, sigma 1.8653, as (1, 1e-5)",
-            "2.18",
+            "2.155",
             LatticeGaussian(ANSWERS, 1.8653),
             one,
             approx,

@@ -70,6 +70,9 @@ def document() -> str:
     lines = [_HEAD, "", "## Commands", "", _COMMANDS, ""]
     for name, command in sorted(cli.commands.items()):
         lines += [f"### dpaudit {name}", "", *_command(name, command), ""]
+        if isinstance(command, click.Group):
+            for part, subcommand in sorted(command.commands.items()):
+                lines += [f"#### dpaudit {name} {part}", "", *_command(f"{name} {part}", subcommand), ""]
     lines += ["## Claims", "", _NOTIONS, "", *_notions(), ""]
     lines += ["## Adversaries", "", _ADVERSARIES, "", *_adversaries(), ""]
     lines += ["## Results", "", _RESULTS, "", *_members(), ""]
@@ -90,7 +93,8 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
             yield from ["```text", *lines[1:], "```", ""]
         else:
             yield from [" ".join(lines).replace("<", "\\<"), ""]
-    yield from [f"Example: `{EXAMPLES[name]}`", ""]
+    if name in EXAMPLES:
+        yield from [f"Example: `{EXAMPLES[name]}`", ""]
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     if not options:
         yield "No options."

@@ -428,10 +428,10 @@ def replay(
 ) -> None:
     """Replay the counterexample of a results.json.
 
-    ID is the claim, or a part that one id has, if several have a counterexample. A seeded target gives exactly the
-    recorded draws. Any other target gives fresh draws, and the evidence has to refute the claim again on these.
-    --one-draw and --arg are for the target of --target; the attacked one is called as before. Exit codes: 0 reproduced;
-    1 not reproduced; 2 the target could not be drawn from.
+    ID is the claim, or a part that one id has, if several have a counterexample. After `dpaudit attack`, a seeded
+    target gives exactly the recorded draws. Otherwise, as after `dpaudit run`, fresh draws are taken, and the evidence
+    has to refute the claim again on these. --one-draw and --arg are for the target of --target; the attacked one is
+    called as before. Exit codes: 0 reproduced; 1 not reproduced; 2 the target could not be drawn from.
     """
     from auditor.cli.replay import draw_again
 
@@ -476,7 +476,7 @@ def diff(first: Path, second: Path) -> None:
 @click.option(
     "--alpha", type=float, default=0.05, show_default=True, help="Probability of a false alarm in each audit."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same calibration.json, to the byte.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same figures.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
 @click.option("--quick", is_flag=True, help="Few and short audits: some 20 seconds instead of three minutes.")
 @click.option(

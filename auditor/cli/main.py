@@ -73,7 +73,9 @@ _ALPHA = click.option(
     show_default=True,
     help="Probability of a false alarm, in the whole run.",
 )
-_SEED = click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same results, to the byte.")
+_SEED = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the draws, for a target that is seeded."
+)
 _JOBS = click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
 _BACKEND = click.option(
     "--backend",

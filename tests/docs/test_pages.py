@@ -243,7 +243,11 @@ def test_the_reference_has_every_command_and_every_public_name() -> None:
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
     assert [name for name in cli.commands if f"### dpaudit {name}\n" not in text] == []
     assert [name for name in auditor.__all__ if f"| `{name}" not in text] == []
-    for command in cli.commands.values():
+    groups = {name: command for name, command in cli.commands.items() if isinstance(command, click.Group)}
+    parts = {f"{name} {part}": command for name, group in groups.items() for part, command in group.commands.items()}
+    assert parts
+    assert [name for name in parts if f"#### dpaudit {name}\n" not in text] == []
+    for command in [*cli.commands.values(), *parts.values()]:
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 assert re.search(rf"^\| `[^`]*{max(parameter.opts, key=len)}\b", text, flags=re.MULTILINE)
