@@ -10,8 +10,8 @@ import numpy as np
 
 from auditor.targets.callables import Mechanism, OneDraw
 from auditor.targets.randomness.generators import PathGenerator, legacy_functions, python_functions
-from auditor.targets.randomness.holders import CallHolder
-from auditor.targets.randomness.patching import replace_sources
+from auditor.targets.randomness.holders import CallHolder, StandInState
+from auditor.targets.randomness.patching import WatchedGenerators, replace_sources
 from auditor.targets.randomness.paths import RandomPath
 
 
@@ -34,13 +34,20 @@ class ControlledSource(CallHolder[RandomPath]):
         super().__init__()
         self.units: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
         self.failures: list[Exception] = []
+        self._watched: WatchedGenerators | None = None
         self.rng = PathGenerator(self.current)
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
         """Replace the sources of this process, see `replace_sources`."""
-        with replace_sources(self.rng, legacy_functions(self.rng), python_functions(self.current), self.units):
+        legacy, python = legacy_functions(self.rng), python_functions(self.current)
+        self._watched = WatchedGenerators()
+        with replace_sources(self.rng, legacy, python, self.units, state=StandInState(legacy)):
             yield
+
+    def read_states(self) -> list[str]:
+        """States of generators that are not replaced; empty where no sources are."""
+        return [] if self._watched is None else self._watched.read_states()
 
 
 def ask_once(target: Mechanism, data: Any, rng: np.random.Generator) -> Any:

@@ -31,6 +31,8 @@ from auditor.targets.values import Raised, Typed, make_visible
 
 #: Times that a walk starts anew with further draws as plain numbers; then all of them are.
 _RESTARTS = 8
+#: Runs with plain numbers at least, over all paths of a walk; arbitrary: randomness that is not followed shows in them.
+_REPEATS = 30
 #: All draws as plain numbers.
 _ALL = frozenset(range(100_000))
 #: What a unit may return.
@@ -123,8 +125,18 @@ def enumerate_outputs(target: Mechanism, data: Any, source: ControlledSource, bu
     which the call does the same: every condition that it asks of a draw splits that draw's set. So the sets of all
     paths are disjoint, the probability of a path is a product, and what the outputs lack to 1 is what was not walked
     or was cut. That the call indeed does the same on plain numbers is tried on each path: it is run again with numbers
-    from its sets and has to give the same output.
+    from its sets and has to give the same output, in `_REPEATS` runs where there are fewer paths. No generator that is
+    not replaced may have another state afterwards.
     """
+    before = source.read_states()
+    found = _walk_anew(target, data, source, budget)
+    if source.read_states() != before:
+        raise Uncontrolled("it draws from a generator that an object holds, which is not followed")
+    return found
+
+
+def _walk_anew(target: Mechanism, data: Any, source: ControlledSource, budget: Budget) -> Outcomes:
+    """Walk all paths, anew where some draws have to be plain numbers."""
     plain: frozenset[int] = frozenset()
     for _ in range(_RESTARTS):
         try:
@@ -207,6 +219,7 @@ def _walk(target: Mechanism, data: Any, source: ControlledSource, budget: Budget
     found = Outcomes()
     waiting: list[tuple[float, tuple[int, ...]]] = [(-1.0, ())]
     rest = 1.0
+    tried: list[tuple[RandomPath, Any]] = []
     while waiting and rest > budget.lost:
         if found.paths >= budget.paths or time.monotonic() > budget.deadline:
             break
@@ -223,6 +236,8 @@ def _walk(target: Mechanism, data: Any, source: ControlledSource, budget: Budget
             break
         if counted is not None:
             _try_plainly(target, data, source, path, expected, plain)
+            if len(tried) < _REPEATS:
+                tried.append((path, expected))
         for key, (probability, value) in (counted or {}).items():
             found.masses[key] = found.masses.get(key, 0.0) + probability
             found.values.setdefault(key, value)
@@ -232,6 +247,10 @@ def _walk(target: Mechanism, data: Any, source: ControlledSource, budget: Budget
         found.whole &= path.whole
         found.caveats |= path.caveats
         rest = -math.fsum(m for m, _ in waiting) if len(waiting) < 64 or found.paths % 64 == 0 else rest
+    for path, expected in itertools.islice(itertools.cycle(tried), max(0, _REPEATS - found.paths)):
+        if time.monotonic() > budget.deadline:
+            raise Uncontrolled(f"the time was up before it had run {_REPEATS} times with the same random numbers")
+        _try_plainly(target, data, source, path, expected, _ALL)
     found.whole &= not waiting
     total = math.fsum(found.masses.values())
     if total > 1.0 + 1e-9 or (found.whole and total < 1.0 - 1e-9):

@@ -7,7 +7,7 @@ environments where nothing else of this package can be imported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
@@ -72,3 +72,25 @@ class StandInGenerator(np.random.Generator):
     def __init__(self, current: Callable[[], Any]) -> None:
         super().__init__(np.random.PCG64(0))
         self._current = current
+
+
+class StandInState(np.random.RandomState):
+    """A stand-in for generators of numpy's older kind.
+
+    Parameters
+    ----------
+    functions : mapping of str to callable
+        Its methods; others are refused.
+    """
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._functions = functions
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_") and name not in ("_bit_generator", "__reduce__", "__reduce_ex__", "__getstate__"):
+            return super().__getattribute__(name)
+        functions = super().__getattribute__("_functions")
+        if name not in functions:
+            raise Uncontrolled(f"numpy's RandomState.{name} is not followed")
+        return functions[name]

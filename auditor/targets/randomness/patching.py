@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import gc
+import io
 import multiprocessing.process
 import os
 import random
@@ -21,6 +24,8 @@ from .signals import Uncontrolled
 
 #: An attribute that is replaced: its owner, its name, and its substitute.
 Substitute = tuple[Any, str, Any]
+#: Files that give random bytes of the system.
+_DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng")
 #: In the place of what was there: an inherited attribute, which is deleted afterwards.
 _INHERITED = object()
 
@@ -47,14 +52,15 @@ def replace_sources(
     python: Mapping[str, Callable[..., Any]],
     units: Sequence[tuple[Callable[..., Any], Callable[..., Any]]] = (),
     *,
-    state: Any = None,
+    state: np.random.RandomState,
     more: Iterable[Substitute] = (),
 ) -> Iterator[None]:
     """Replace the sources of randomness of this process for a while.
 
     Functions that a module has imported by name are replaced there too, and so are generators that are variables of a
-    module. What an object holds is not found, but for generators of the system (``random.SystemRandom``). Threads and
-    processes are refused.
+    module. What an object holds is not found, but for generators of the system (``random.SystemRandom``). A generator
+    that is made without a seed is refused, but for those of ``numpy.random.default_rng`` and of ``RandomState``, and so
+    are threads, processes and files of random bytes.
 
     Parameters
     ----------
@@ -66,9 +72,8 @@ def replace_sources(
         For functions of the modules ``random`` and ``secrets`` and methods of generators of Python.
     units : sequence of tuple of callable
         Further functions with their substitutes.
-    state : object, optional
-        For generators of numpy's older kind, also that of ``numpy.random`` itself; by default an object with the
-        functions of ``legacy``, and numpy's own is left.
+    state : RandomState
+        For generators of numpy's older kind, also that of ``numpy.random`` itself.
     more : iterable of Substitute
         Further attributes.
     """
@@ -89,7 +94,7 @@ def _substitutes(
     rng: np.random.Generator,
     legacy: Mapping[str, Callable[..., Any]],
     python: Mapping[str, Callable[..., Any]],
-    state: Any,
+    state: np.random.RandomState,
 ) -> Iterator[Substitute]:
     """What is replaced: owner, name and substitute."""
     for name in dir(np.random):
@@ -100,8 +105,8 @@ def _substitutes(
             yield np.random, name, lambda seed=None, old=old: rng if seed is None else old(seed)
         else:
             yield np.random, name, legacy.get(name) or refuse_call(f"calls numpy.random.{name}, which is not followed")
-    if state is not None:
-        yield np.random.mtrand, "_rand", state
+    yield np.random.mtrand, "_rand", state
+    yield from _seedings(state)
     for name in dir(random):
         old = getattr(random, name)
         if not name.startswith("_") and isinstance(getattr(old, "__self__", None), random.Random):
@@ -112,12 +117,81 @@ def _substitutes(
         said = f"calls {module.__name__}.{name}, which is not followed"
         yield module, name, python.get(name) or refuse_call(said)
     yield os, "urandom", python["randbytes"]
+    if hasattr(os, "getrandom"):
+        yield os, "getrandom", refuse_call("calls os.getrandom, which is not followed")
+    for module, name in ((builtins, "open"), (io, "open"), (os, "open")):
+        yield module, name, _open_others(getattr(module, name))
     yield from _system_methods(python)
     yield threading.Thread, "start", refuse_call("starts a thread")
     yield subprocess.Popen, "__init__", refuse_call("starts a process")
     yield multiprocessing.process.BaseProcess, "start", refuse_call("starts a process")
     if hasattr(os, "fork"):
         yield os, "fork", refuse_call("starts a process")
+
+
+def _seedings(state: np.random.RandomState) -> Iterator[Substitute]:
+    """Refuse generators that take their seed from the system."""
+    real = next(kind for kind in np.random.RandomState.__mro__ if type(kind) is type)  # where it is replaced already
+    seed_python = random.Random.seed
+    given: list[bool] = []  # a RandomState asks the system for a seed before it takes the one that it is given
+
+    class States(type):
+        def __call__(cls, seed: Any = None) -> Any:
+            if seed is None:
+                return state
+            given.append(True)
+            try:
+                return real(seed)
+            finally:
+                given.pop()
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, real)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, real)
+
+    stand_in = States("RandomState", (real,), {})
+    for owner in (np.random, np.random.mtrand):
+        yield owner, "RandomState", stand_in
+    module: Any = np.random.bit_generator
+    own = __name__.rpartition(".")[0] + "."  # streams with a key, which asks the system for a seed too
+    bits = module.randbits  # what all of numpy's seeds without a number come from
+
+    def give_entropy(count: int) -> int:
+        if not given and not _name_of_caller(2).startswith(own):
+            raise Uncontrolled("it makes a generator of numpy without a seed, which is not followed")
+        return int(bits(count))
+
+    yield module, "randbits", give_entropy
+
+    def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
+        # Names of temporary files are no noise.
+        if a is None and not any(_name_of_caller(k) == "tempfile" for k in (2, 3)):
+            raise Uncontrolled("it makes or seeds a random.Random without a number, which is not followed")
+        seed_python(self, a, version)
+
+    yield random.Random, "seed", seed
+
+
+def _name_of_caller(depth: int) -> str:
+    """Name of the module whose code has called, some calls above."""
+    try:
+        return str(sys._getframe(depth).f_globals.get("__name__", ""))
+    except ValueError:
+        return ""
+
+
+def _open_others(opens: Callable[..., Any]) -> Callable[..., Any]:
+    """Make an `open` that refuses files of random bytes."""
+
+    def open_other(file: Any, *values: Any, **named: Any) -> Any:
+        path = os.fspath(file) if isinstance(file, os.PathLike) else file
+        if isinstance(path, str | bytes) and os.fsdecode(path) in _DEVICES:
+            raise Uncontrolled(f"it reads {os.fsdecode(path)}, which is not followed")
+        return opens(file, *values, **named)
+
+    return open_other
 
 
 def _system_methods(python: Mapping[str, Callable[..., Any]]) -> Iterator[Substitute]:
@@ -134,7 +208,7 @@ def _changes(
     legacy: Mapping[str, Callable[..., Any]],
     python: Mapping[str, Callable[..., Any]],
     units: Sequence[tuple[Callable[..., Any], Callable[..., Any]]],
-    state: Any,
+    state: np.random.RandomState,
     more: Iterable[Substitute],
 ) -> Iterator[tuple[Any, str, Any, Any]]:
     """All changes: owner, name, substitute, and what was there."""
@@ -146,7 +220,6 @@ def _changes(
             kept.append(old)
             by_identity[id(old)] = new
         yield owner, name, new, old
-    older = types.SimpleNamespace(**legacy) if state is None else state
     for module in list(sys.modules.values()):
         if not isinstance(module, types.ModuleType) or _is_library(module):
             continue
@@ -154,7 +227,7 @@ def _changes(
             if isinstance(value, np.random.Generator) and value is not rng:
                 yield module, name, rng, value
             elif isinstance(value, np.random.RandomState) and value is not state:
-                yield module, name, older, value
+                yield module, name, state, value
             elif isinstance(value, random.Random) and type(value) is not random.SystemRandom:
                 yield module, name, types.SimpleNamespace(**python), value
             elif id(value) in by_identity and callable(value):
@@ -166,3 +239,37 @@ def _is_library(module: types.ModuleType) -> bool:
     top = module.__name__.partition(".")[0]
     own = __name__.partition(".")[0]
     return module.__name__ != "__main__" and (top in sys.stdlib_module_names or top in ("numpy", own))
+
+
+class WatchedGenerators:
+    """Generators of this process by their states, which tell whether one was drawn from.
+
+    Objects may hold generators that no substitute reaches: an attribute, a closure, a method that was kept.
+    """
+
+    def __init__(self) -> None:
+        kinds = (np.random.BitGenerator, random.Random)
+        rand: Any = np.random.mtrand._rand
+        found: dict[int, Any] = {id(rand._bit_generator): rand._bit_generator}
+        names: Any = getattr(sys.modules.get("tempfile"), "_name_sequence", None)  # of temporary files, no noise
+        for one in gc.get_objects():
+            if issubclass(type(one), kinds) and not isinstance(one, random.SystemRandom):
+                found[id(one)] = one
+        found.pop(id(getattr(names, "_rng", None)), None)
+        self._found = list(found.values())
+
+    def read_states(self) -> list[str]:
+        """States of all of them; one that was drawn from has another."""
+        return [repr(_state_of(one)) for one in self._found]
+
+
+def _state_of(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return super(random.Random, generator).getstate(), getattr(generator, "gauss_next", None)
+    return {key: _plain_state(part) for key, part in generator.state.items()}
+
+
+def _plain_state(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _plain_state(inner) for key, inner in part.items()}
+    return part.tobytes() if isinstance(part, np.ndarray) else part

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .calling_lines import find_place
-from .holders import CallHolder, StandInGenerator
+from .holders import CallHolder, StandInGenerator, StandInState
 from .patching import refuse_call, replace_sources
 from .signals import Uncontrolled
 
@@ -352,26 +352,6 @@ def _recorded_method(rng: RecordingGenerator, name: str) -> Callable[..., Any]:
     return draw
 
 
-class RecordingState(np.random.RandomState):
-    """A generator of numpy's older kind whose draws are recorded.
-
-    Parameters
-    ----------
-    functions : mapping of str to callable
-        Its methods.
-    """
-
-    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
-        super().__init__(np.random.PCG64(0))
-        self._functions = functions
-
-    def __getattribute__(self, name: str) -> Any:
-        if name.startswith("_"):
-            return super().__getattribute__(name)
-        functions = super().__getattribute__("_functions")
-        return functions[name] if name in functions else super().__getattribute__(name)
-
-
 def name_values(function: Any, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by name, with defaults where the signature tells them.
 
@@ -430,7 +410,7 @@ class DrawRecorder(CallHolder[Tape]):
     def __init__(self) -> None:
         super().__init__()
         self.rng = RecordingGenerator(self.current)
-        self._stream = _Stream()
+        self._stream = _Stream(0)
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
@@ -448,7 +428,7 @@ class DrawRecorder(CallHolder[Tape]):
         python |= {"token_hex": self._bytes("secrets.token_hex", bytes.hex)}
         python |= {"token_urlsafe": self._bytes("secrets.token_urlsafe", _as_url)}
         python |= {"uuid4": self._bytes("uuid.uuid4", lambda drawn: uuid.UUID(bytes=drawn, version=4), 16)}
-        state = RecordingState(legacy)
+        state = StandInState(legacy)
         with replace_sources(self.rng, legacy, python, state=state, more=find_units(self.current)):
             yield
 

@@ -10,17 +10,20 @@ import os
 import random
 import secrets
 import subprocess
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from auditor.targets import one_draw
 from auditor.targets.outputs import show_output
@@ -330,3 +333,78 @@ def test_a_loop_without_end_is_walked_as_far_as_the_budget_goes() -> None:
     assert 0 < found.lost < 1e-9
     assert masses(found) == pytest.approx({"0": 1 / 3, "1": 1 / 3, "2": 1 / 3}, abs=1e-9)
     assert walk(reject, paths=3).lost == pytest.approx(0.25)
+
+
+# ------------------------------------------------------------------- sources that no substitute reaches
+
+
+class _Holder:
+    """An object that holds a generator, and a method of one."""
+
+    rng = np.random.default_rng(7)
+    older = np.random.RandomState(7)
+    python = random.Random(7)
+    draw = rng.random
+
+
+class _Older:
+    state = np.random.mtrand._rand
+
+
+#: A class that a module has imported by name.
+IMPORTED_STATE = np.random.RandomState
+
+HIDDEN: dict[str, tuple[Callable[[], Any], str]] = {
+    "scipy": (lambda: stats.uniform.rvs(), "an object holds"),
+    "a kept RandomState": (lambda: _Older.state.random_sample(), "an object holds"),
+    "a kept generator": (lambda: _Holder.rng.random(), "an object holds"),
+    "a kept generator of numpy's older kind": (lambda: _Holder.older.random_sample(), "an object holds"),
+    "a kept generator of Python": (lambda: _Holder.python.random(), "an object holds"),
+    "a kept method": (lambda: _Holder.draw(), "an object holds"),
+    "Generator": (lambda: np.random.Generator(np.random.PCG64()).random(), "without a seed"),
+    "SeedSequence": (lambda: np.random.default_rng(np.random.SeedSequence()).random(), "without a seed"),
+    "a new seed": (lambda: operator.methodcaller("seed")(np.random.RandomState(3)), "without a seed"),
+    "random.Random": (lambda: random.Random().random(), "without a number"),
+    "os.getrandom": (lambda: os.getrandom(1), "os.getrandom"),
+    "/dev/urandom": (lambda: Path("/dev/urandom").read_bytes(), "/dev/urandom"),
+    "os.open": (lambda: os.open("/dev/urandom", os.O_RDONLY), "/dev/urandom"),
+    "the clock": (lambda: time.perf_counter_ns() % 2, "it returns"),
+}
+
+
+@pytest.mark.parametrize(("draw", "reason"), HIDDEN.values(), ids=HIDDEN)
+def test_sources_that_cannot_be_replaced_are_refused(draw: Callable[[], Any], reason: str) -> None:
+    with pytest.raises(Uncontrolled) as error:
+        walk(lambda data, rng: (draw(), 1)[reason != "it returns"])
+    assert reason in error.value.reason
+
+
+def test_randomness_that_shows_rarely_is_found_by_running_again() -> None:
+    calls = itertools.count()
+    with pytest.raises(Uncontrolled, match="run again with the same random numbers"):
+        walk(lambda data, rng: int(next(calls) == 20))
+
+
+@pytest.mark.parametrize("make", [lambda: np.random.RandomState(), lambda: IMPORTED_STATE()])
+def test_an_unseeded_random_state_is_followed(make: Callable[[], Any]) -> None:
+    found = walk(lambda data, rng: make().rand() < 0.25)
+    assert sorted(found.masses.values()) == [0.25, 0.75]
+
+
+def test_the_generator_of_numpy_itself_is_followed() -> None:
+    found = walk(lambda data, rng: np.random.mtrand._rand.random_sample() < 0.25)
+    assert sorted(found.masses.values()) == [0.25, 0.75]
+    with pytest.raises(Uncontrolled, match=r"RandomState.standard_t"):
+        walk(lambda data, rng: np.random.mtrand._rand.standard_t(3))
+
+
+def test_seeded_generators_stay_as_they_are() -> None:
+    def seeded(data: Any, rng: np.random.Generator) -> Any:
+        state = np.random.RandomState(3)
+        with tempfile.NamedTemporaryFile():
+            return [isinstance(state, np.random.RandomState), state.rand(), random.Random(3).random()]
+
+    expected = [True, np.random.RandomState(3).rand(), random.Random(3).random()]
+    (value,) = walk(seeded).values.values()
+    assert value == expected
+    assert np.random.RandomState().rand() != np.random.RandomState().rand(), "all is as it was"
