@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import sys
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import numpy as np
 
 from auditor.errors import SpecificationError
 from auditor.targets.callables import Mechanism
+from auditor.targets.helper import find_elements
 from auditor.targets.outputs import show_output
 from auditor.targets.randomness.calls import ControlledSource, ask_once
 from auditor.targets.randomness.distributions import MassTable, plain_value
@@ -27,12 +29,16 @@ from auditor.targets.randomness.signals import (
     is_own_error,
 )
 from auditor.targets.randomness.variates import Variate, draw_number
-from auditor.targets.values import Raised, Typed, make_visible
+from auditor.targets.values import DEEPEST, USUAL, Raised, Typed, find_unreadable, make_visible
 
 #: Times that a walk starts anew with further draws as plain numbers; then all of them are.
 _RESTARTS = 8
 #: Runs with plain numbers at least, over all paths of a walk; arbitrary: randomness that is not followed shows in them.
 _REPEATS = 30
+#: Containers of an output inside one another at most; arbitrary, ends the reading of a list that contains itself.
+_DEEPEST = 50
+#: Packages whose objects are read by what they are, not by their attributes.
+_KNOWN = frozenset({*sys.stdlib_module_names, "numpy", "pandas"}) - {"__main__"}
 #: All draws as plain numbers.
 _ALL = frozenset(range(100_000))
 #: What a unit may return.
@@ -325,6 +331,8 @@ def _joint_values(group: list[Variate]) -> list[tuple[tuple[Any, ...], float]]:
 
 def _collect(value: Any, found: dict[int, Variate], depth: int) -> None:
     """Variates in an output."""
+    if depth > _DEEPEST:
+        raise Uncontrolled(f"its output is nested in more than {_DEEPEST} containers, which is not read")
     if isinstance(value, Variate):
         found[id(value)] = value
     elif isinstance(value, np.ndarray):
@@ -361,36 +369,69 @@ def _substitute(value: Any, values: Mapping[int, Any]) -> Any:
     return value
 
 
-def freeze_output(value: Any) -> Hashable:
+def freeze_output(value: Any, depth: int = 0) -> Hashable:
     """A key that equal outputs share, and no others.
 
-    Numbers of numpy are those of Python; sequences are one kind; the order of a dict counts.
+    Numbers of numpy are those of Python where their types are the usual ones; sequences are one kind; the order of a
+    dict counts.
 
     Parameters
     ----------
     value : object
         An output.
+    depth : int
+        Containers around it.
+
+    Raises
+    ------
+    Uncontrolled
+        If not all of the output can be read.
     """
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, np.generic):
-        value = value.item()
+    if depth > _DEEPEST:
+        raise Uncontrolled(f"its output is nested in more than {_DEEPEST} containers, which is not read")
+    if type(value) is np.ndarray or isinstance(value, np.generic):
+        if value.dtype.kind in "biuf" and value.dtype.char != "g":
+            key = freeze_output(value.tolist(), depth)
+            return key if value.dtype.name in USUAL else (value.dtype.name, key)
+        if value.dtype.kind in "OSU":
+            value = value.tolist()
+        elif isinstance(value, np.longdouble):  # no number of Python
+            return (value.dtype.name, repr(value))
     if isinstance(value, bool | int | str | bytes) or value is None:
         return (type(value).__name__, value)
     if isinstance(value, float):
         return ("float", value.hex())
     if isinstance(value, list | tuple):
-        return ("sequence", *(freeze_output(element) for element in value))
+        return ("sequence", *(freeze_output(element, depth + 1) for element in value))
     if isinstance(value, dict):
-        return ("dict", *((freeze_output(k), freeze_output(v)) for k, v in value.items()))
+        parts = value.items()
+        return ("dict", *((freeze_output(k, depth + 1), freeze_output(v, depth + 1)) for k, v in parts))
     if isinstance(value, set | frozenset):
-        return ("set", frozenset(freeze_output(element) for element in value))
+        return ("set", frozenset(freeze_output(element, depth + 1) for element in value))
     if isinstance(value, Raised):
         return ("raised", value.error)
     if isinstance(value, Typed):
-        return (value.kind, freeze_output(value.value))
+        return (value.kind, freeze_output(value.value, depth + 1))
     seen = make_visible(value)
-    return ("other", repr(value)) if seen is value else freeze_output(seen)
+    unread = find_unreadable([seen]) or _find_hidden(value)
+    if unread:
+        raise Uncontrolled(f"its output has {', '.join(unread)}, of which not all can be read")
+    return ("other", repr(value)) if seen is value else freeze_output(seen, depth + 1)
+
+
+def _find_hidden(value: Any, depth: int = 0) -> list[str]:
+    """Classes of an object, and of those in it, that keep what is not read; attributes that are not public count."""
+    if find_elements(value) is not None or depth > DEEPEST or type(value).__module__.partition(".")[0] in _KNOWN:
+        return []
+    names = [*getattr(value, "__dict__", ()), *(name for kind in type(value).__mro__ for name in _slots_of(kind))]
+    if any(name.startswith("_") for name in names):
+        return [f"objects of class {type(value).__qualname__}"]
+    return [found for name in names for found in _find_hidden(getattr(value, name, None), depth + 1)]
+
+
+def _slots_of(kind: type) -> list[str]:
+    slots = kind.__dict__.get("__slots__", ())
+    return [name for name in ([slots] if isinstance(slots, str) else slots) if name not in ("__weakref__", "__dict__")]
 
 
 def _try_plainly(

@@ -408,3 +408,66 @@ def test_seeded_generators_stay_as_they_are() -> None:
     (value,) = walk(seeded).values.values()
     assert value == expected
     assert np.random.RandomState().rand() != np.random.RandomState().rand(), "all is as it was"
+
+
+# ------------------------------------------------------------------------------- outputs that are not read
+
+
+class _Hidden:
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+
+class _Frame(_Hidden):
+    """A table as polars has them: public properties, and content that is not read."""
+
+    columns: tuple[str, ...] = property(lambda self: ("a",))  # type: ignore[assignment]
+    shape: tuple[int, ...] = property(lambda self: (1, 1))  # type: ignore[assignment]
+
+    def __getitem__(self, name: str) -> Any:
+        return self._value
+
+
+class _Public:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda v: (i for i in [v]), lambda v: lambda: v, _Hidden, _Frame, lambda v: [_Public(_Frame(v))]],
+    ids=["generator", "closure", "private attribute", "frame", "inside"],
+)
+def test_outputs_that_are_not_read_are_refused(make: Callable[[Any], Any]) -> None:
+    with pytest.raises(Uncontrolled, match="of which not all can be read"):
+        walk(lambda data, rng: make(1))
+
+
+def test_objects_that_are_read_are_followed() -> None:
+    found = walk(lambda data, rng: _Public(int(rng.random() < 0.25)))
+    assert sorted(found.masses.values()) == [0.25, 0.75]
+    assert walk(lambda data, rng: (Fraction(1, 3), 1j, {1: {2}}, np.datetime64("2020-01-01"))).whole
+
+
+def test_types_of_numpy_are_told_apart() -> None:
+    assert freeze_output(np.float32(1)) != freeze_output(1.0) == freeze_output(np.float64(1))
+    assert freeze_output(np.ones(2, np.int32)) != freeze_output(np.ones(2, np.int64)) == freeze_output([1, 1])
+    assert freeze_output(np.array(["a"])) == freeze_output(["a"])
+    assert freeze_output(np.ma.array([1, 2], mask=[False, True])) != freeze_output(
+        np.ma.array([1, 3], mask=[False, True])
+    )
+
+
+def test_outputs_without_end_and_wide_floats_end_no_walk_in_an_error() -> None:
+    def itself(data: Any, rng: np.random.Generator) -> Any:
+        endless: list[Any] = [1]
+        endless.append(endless)
+        return endless
+
+    with pytest.raises(Uncontrolled, match="nested in more than 50 containers"):
+        walk(itself)
+    assert (
+        walk(lambda data, rng: np.longdouble(1)).masses.keys() != walk(lambda data, rng: np.longdouble(2)).masses.keys()
+    )
+    assert freeze_output(np.longdouble(1)) != freeze_output(np.longdouble(2))
+    assert walk(lambda data, rng: np.ones(2, np.longdouble)).whole
