@@ -26,7 +26,7 @@ from auditor.privacy.guarantees import Guarantee
 from auditor.targets.outputs import Raised
 from auditor.targets.randomness.signals import Uncontrolled
 from auditor.targets.replays import Bumps, DrawFacts, LocalRuns, RemoteRuns, ReplayRun
-from auditor.targets.values import kind_of, make_visible, numbers_in
+from auditor.targets.values import Typed, kind_of, make_visible, numbers_in
 
 #: Parameters that move noise and do not scale it, and those that only say how much of it there is.
 _LOCATIONS = ("loc", "mu", "mean", "low", "a", "left")
@@ -125,10 +125,10 @@ def find_differences(
     Uncontrolled
         If the target cannot be replayed.
     TargetError
-        If it raises on both datasets.
+        If it raises on both datasets, with other variates too.
     """
     x, again, y = runs.run(pair.x, seed), runs.run(pair.x, seed), runs.run(pair.y, seed)
-    if isinstance(x.output, Raised) and isinstance(y.output, Raised):
+    if isinstance(x.output, Raised) and isinstance(y.output, Raised) and _raises_always(runs, pair, seed):
         said = f": {x.output.message}" if x.output.message else ""
         raise TargetError(f"the target raised {x.output.error} on both datasets{said}")
     if not _are_equal(x.output, again.output):
@@ -155,15 +155,51 @@ def find_differences(
     found = [*findings, *leads]
     if _are_equal(x.output, y.output) or any(f.kind == OTHER_KIND for f in findings):
         return Differences(drop_repeats(found))
+    blank = _blank_numbers(make_visible(x.output)), _blank_numbers(make_visible(y.output))
+    explained = all_forced and _are_equal(x.output, z.output)
+    if blank[0] != blank[1] and not explained:
+        return _judge_blanks(runs, pair, seed, blank, found, name)
     numbers = numbers_in(x.output), numbers_in(y.output)
     if numbers[0].shape != numbers[1].shape or not numbers[0].size:
         return Differences(drop_repeats(found), "they are no numbers, or not as many")
     judged = _judge_output(runs, guarantee, pair, seed, (x, y), numbers, name)
     if isinstance(judged, str):
         # Where the values of all primitives are the same on both, and so is the output, nothing else differs.
-        explained = all_forced and _are_equal(x.output, z.output)
         return Differences(drop_repeats(found), "" if explained else judged)
     return Differences(drop_repeats([*findings, *(judged or (replace(f, lead=True) for f in leads))]))
+
+
+def _raises_always(runs: LocalRuns | RemoteRuns, pair: Pair, seed: int) -> bool:
+    """Whether a target raises with other variates too."""
+    seeds = range(seed + 1000, seed + 1000 + _KINDS)
+    return all(isinstance(runs.run(data, other).output, Raised) for other in seeds for data in (pair.x, pair.y))
+
+
+def _judge_blanks(
+    runs: LocalRuns | RemoteRuns, pair: Pair, seed: int, blank: tuple[Any, Any], found: list[ReplayFinding], name: str
+) -> Differences:
+    """What is said of outputs that differ in more than numbers; with other variates they may be other ones."""
+    for other in range(seed + 1000, seed + 1000 + _KINDS):
+        again = (_blank_numbers(make_visible(runs.run(data, other).output)) for data in (pair.x, pair.y))
+        if tuple(again) != blank:
+            numbers = [numbers_in(runs.run(data, seed).output) for data in (pair.x, pair.y)]
+            alike = numbers[0].size and numbers[0].shape == numbers[1].shape
+            why = "they differ in more than numbers" if alike else "they are no numbers, or not as many"
+            return Differences(drop_repeats(found), why)
+    bare = ReplayFinding("data reach the output without noise", "what is no number differs", name)
+    return Differences(drop_repeats([*found, bare]))
+
+
+def _blank_numbers(value: Any) -> str:
+    """Text of an output with its numbers left out."""
+    if isinstance(value, Typed):
+        return f"{value.kind}({_blank_numbers(value.value)})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_blank_numbers(part)}' for key, part in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_blank_numbers, value))}]"
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return "number" if number else repr(value)
 
 
 def find_score(runs: LocalRuns | RemoteRuns, pair: Pair, seed: int) -> NoiseScore | None:

@@ -84,7 +84,7 @@ def trace(
     SpecificationError
         If an argument is not what it must be.
     TargetError
-        If the target raises on both datasets.
+        If the target raises on both datasets, whatever the variates.
 
     Notes
     -----
@@ -99,6 +99,8 @@ def trace(
     check_pairs([pair], relation)
     if draws < 200:
         raise SpecificationError(f"draws must be at least 200, got {draws!r}")
+    if seconds is not None and not seconds > 0:
+        raise SpecificationError(f"seconds must be above 0, got {seconds!r}")
     begun = time.monotonic()
     labels = _labels(mechanism, guarantee, pair, private, id)
     name = _name_of(mechanism)

@@ -17,6 +17,7 @@ import pytest
 from auditor import ApproxDP, AuditResult, GaussianDP, Pair, PureDP, audit, one_draw, trace
 from auditor.audits.noise_effects import are_readable, compose_level, find_effects, find_reached, solve_shift
 from auditor.audits.replay_findings import find_score
+from auditor.errors import SpecificationError, TargetError
 from auditor.events.features import Feature
 from auditor.events.noise_score import NoiseScore
 from auditor.targets.randomness.plain_draws import Replays, plain_draw
@@ -369,3 +370,45 @@ def test_the_score_gives_no_false_alarms() -> None:
     ]
     assert sum(result.verdict == "violation" for result in found) <= 13
     assert sum(str(result.event).startswith("log-likelihood ratio of the noise") for result in found) >= 10
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda data, rng: {"a": rng.laplace(), ("b" if data[1] else "c"): rng.laplace()},
+        lambda data, rng: ("yes" if data[1] else "no", rng.laplace()),
+        lambda data, rng: (None if data[1] else True, rng.laplace()),
+    ],
+)
+def test_what_is_no_number_beside_right_noise_is_compared(function: Program) -> None:
+    result = judge(function)
+    assert result.verdict == "violation"
+    assert "data reach the output without noise" in result.message
+
+
+def test_texts_that_noise_has_chosen_are_not_accused() -> None:
+    result = judge(
+        lambda data, rng: ("high" if data.sum() + 100 * rng.laplace() > 15 else "low", rng.laplace()), seed=3
+    )
+    assert result.verdict == "consistent"
+    assert "without noise" not in result.message
+
+
+def test_a_target_that_raises_now_and_then_is_looked_at() -> None:
+    def raises(data: Any, rng: Any) -> Any:
+        noisy = data.sum() + rng.laplace(scale=20)
+        if noisy > 0:
+            raise ValueError
+        return noisy
+
+    def judged(seed: int) -> Any:
+        return judge(raises, seed=seed).verdict
+
+    assert {judged(seed) for seed in range(3)} <= {"consistent", "deviation"}
+    with pytest.raises(TargetError, match="on both datasets"):
+        judge(lambda data, rng: 1 / (0 * rng.random()))
+
+
+def test_seconds_that_are_no_number_are_refused() -> None:
+    with pytest.raises(SpecificationError, match="seconds must be above 0, got nan"):
+        judge(lambda data, rng: rng.laplace(), seconds=float("nan"))
