@@ -25,13 +25,22 @@ from auditor.results import ENUMERATION, AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
 from auditor.targets.outputs import show_output
 from auditor.targets.randomness.calls import ControlledSource
-from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, follow_units
+from auditor.targets.randomness.enumeration import (
+    Budget,
+    Outcomes,
+    enumerate_outputs,
+    follow_units,
+    run_again,
+    run_once,
+)
 from auditor.targets.randomness.signals import Uncontrolled
 
 #: Relative errors of probabilities are below this, see `auditor.targets.randomness.distributions`.
 _ERROR = 1e-10
 #: Datasets at most; more take longer than anybody waits.
 MOST_DATASETS = 20_000
+#: Datasets at most that are called before the walks and after them; arbitrary.
+_FIRST = 30
 #: Levels above this are called infinite.
 _HIGHEST = 700.0
 
@@ -284,10 +293,14 @@ def _walk_datasets(
     budget: Budget,
     units: Sequence[Callable[..., Any]],
 ) -> tuple[dict[int, Outcomes], str]:
-    """Outputs on the datasets of some places, and why there are not all of them."""
+    """Outputs on the datasets of some places, and why there are not all of them.
+
+    The first of them are called once before all else, and again at last: what calls leave behind may not matter.
+    """
     source, laws = ControlledSource(), dict[int, Outcomes]()
     follow_units(source, units, replace(budget, lost=budget.lost * 1e-4))
     with source.replacing():
+        firsts = {k: run_once(mechanism, datasets[k], source, budget) for k in needed[:_FIRST]}
         for done, k in enumerate(needed):
             now = time.monotonic()
             share = (budget.deadline - now) / (len(needed) - done)
@@ -298,6 +311,13 @@ def _walk_datasets(
                     raise Uncontrolled(f"it only raises exceptions: {next(iter(laws[k].values.values()))!r}")
             except Uncontrolled as signal:
                 return laws, f"on {show_pair(datasets[k], datasets[k])[0]} {signal.reason}"
+        for k, first in firsts.items():
+            try:
+                if first is not None:
+                    run_again(mechanism, datasets[k], source, first)
+            except Uncontrolled as signal:
+                said = f"on {show_pair(datasets[k], datasets[k])[0]} {signal.reason}"
+                return {}, f"{said}, or calls before it matter"
     return laws, ""
 
 
@@ -319,8 +339,8 @@ def _check_domain(relation: Any, domain: Any, rows: Any, min_rows: Any) -> None:
         raise SpecificationError(f"rows must be integers with 0 <= min_rows <= rows, got {min_rows!r} and {rows!r}")
 
 
-def _show_event(level: Level, x: Outcomes, y: Outcomes) -> str:
-    """The outputs that refute a claim, with their probabilities on both datasets."""
+def _show_event(level: Level, x: Outcomes, y: Outcomes) -> str | None:
+    """The outputs that refute a claim, with their probabilities on both datasets; None if they are not known."""
     first, second = (x, y) if level.forward else (y, x)
     outputs = sorted(level.outputs, key=lambda key: -first.masses.get(key, 0.0))
     values = first.values | second.values
@@ -328,6 +348,8 @@ def _show_event(level: Level, x: Outcomes, y: Outcomes) -> str:
         f" and {len(outputs) - 3} more" if len(outputs) > 3 else ""
     )
     p, q = (sum(side.masses.get(key, 0.0) for key in outputs) for side in (first, second))
+    if not outputs:  # the level is not that of one event
+        return None
     return f"output {named}: probability {p:.6g} against {q:.6g}"
 
 

@@ -155,6 +155,46 @@ def _walk_anew(target: Mechanism, data: Any, source: ControlledSource, budget: B
         raise Uncontrolled("it treats random numbers in a way that is not followed") from None
 
 
+def run_once(target: Mechanism, data: Any, source: ControlledSource, budget: Budget) -> tuple[RandomPath, Any] | None:
+    """Run the likeliest path alone, to compare later calls with.
+
+    Parameters
+    ----------
+    target, data, source, budget
+        See `enumerate_outputs`.
+
+    Returns
+    -------
+    tuple of (RandomPath, object) or None
+        The path, and its output; None where it cannot be followed, which a walk says.
+    """
+    path = RandomPath(plain=_ALL, deadline=budget.deadline)
+    try:
+        with source.using(path):
+            output = _call(target, data, source)
+        return path, _open_outputs(path, output)[1]
+    except Signal:
+        return None
+
+
+def run_again(target: Mechanism, data: Any, source: ControlledSource, first: tuple[RandomPath, Any]) -> None:
+    """Run a path again after other calls.
+
+    Parameters
+    ----------
+    target, data, source
+        See `enumerate_outputs`.
+    first : tuple of (RandomPath, object)
+        What `run_once` gave.
+
+    Raises
+    ------
+    Uncontrolled
+        If the output is another one.
+    """
+    _try_plainly(target, data, source, *first, _ALL)
+
+
 def follow_units(source: ControlledSource, units: Sequence[Callable[..., Any]], budget: Budget) -> None:
     """Take functions that draw random numbers as single draws.
 

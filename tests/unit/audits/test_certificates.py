@@ -151,3 +151,18 @@ def test_a_test_suite_can_ask_for_a_certificate() -> None:
         auditor.assert_private(lambda data, n, rng: rng.laplace(size=n), PureDP(1.0), pair, **options)
     with pytest.raises(SpecificationError, match="cannot be given together"):
         prove(one_draw(randomized_response), PureDP(1.0), pairs=pair, **BITS)
+
+
+def test_what_calls_leave_behind_is_found() -> None:
+    def leaks_at_first(data: Any, rng: Any, _calls: list[int] = [0]) -> Any:  # noqa: B006 - what is looked for
+        _calls[0] += 1
+        return data[0] if _calls[0] <= 2 else 0
+
+    result = prove(one_draw(leaks_at_first), PureDP(1.0), **BITS)
+    assert result.verdict == "inconclusive"
+    assert "calls before it matter" in result.message
+
+
+def test_no_event_is_shown_for_levels_that_are_of_no_event() -> None:
+    result = prove(one_draw(randomized_response), GaussianDP(1.3), **BITS)
+    assert (result.verdict, result.event) == ("violation", None)
