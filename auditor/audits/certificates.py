@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 import time
@@ -19,8 +20,8 @@ from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs, check_relation
 from auditor.datasets.rows import make_rows
 from auditor.errors import SpecificationError
-from auditor.privacy.exact.privacy_loss import grouped
-from auditor.privacy.guarantees import ApproxDP, Guarantee
+from auditor.privacy.exact.privacy_loss import LossCurve, grouped, vertices
+from auditor.privacy.guarantees import ZCDP, ApproxDP, Guarantee, TradeoffCurve
 from auditor.results import ENUMERATION, AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
 from auditor.targets.outputs import show_output
@@ -41,6 +42,10 @@ _ERROR = 1e-10
 MOST_DATASETS = 20_000
 #: Datasets at most that are called before the walks and after them; arbitrary.
 _FIRST = 30
+#: Orders at most at which the level of zCDP is refined; arbitrary.
+_HALVINGS = 3_000
+#: The order above 1 that is nearest to it, less 1: divergences there are exact to some 1e-10.
+_NEAREST = 1e-5
 #: Levels above this are called infinite.
 _HIGHEST = 700.0
 
@@ -133,7 +138,9 @@ def bound_level(x: Outcomes, y: Outcomes, guarantee: Guarantee, spare: float) ->
             return Level(0.0, math.inf)
         both = (p > 0) & (q > 0)
         curve = grouped(np.log(p[both]), np.log(q[both]), float(p[q == 0].sum()), float(q[p == 0].sum()))
-        level = guarantee.exact_level(curve)
+        if isinstance(guarantee, ZCDP):
+            return _bound_rho(curve)
+        level = _factor_of(curve, guarantee) if isinstance(guarantee, TradeoffCurve) else guarantee.exact_level(curve)
         return Level(level * (1 - 1e-9), level * (1 + 1e-9))
     sides = []
     for forward, (a, b, lost_a, lost_b) in ((True, (p, q, x.lost, y.lost)), (False, (q, p, y.lost, x.lost))):
@@ -145,6 +152,64 @@ def bound_level(x: Outcomes, y: Outcomes, guarantee: Guarantee, spare: float) ->
         sides.append(Level(low, high, forward, reached))
     worst = max(sides, key=lambda side: (side.low, side.high))
     return Level(worst.low, max(side.high for side in sides), worst.forward, worst.outputs)
+
+
+def _bound_rho(curve: LossCurve) -> Level:
+    """Bounds on the largest D_a / a over all orders a > 1.
+
+    Notes
+    -----
+    Valid because: D_a grows with a. So between the orders a and b it is at most D_b / a; above the last order at most
+    the largest loss over that order. Intervals that may hold the largest value are halved until their bounds agree.
+    Logarithms are off by some 1e-15, which is divided by a - 1, and masses are scaled to add up to 1.
+    By epsilon alone rho is at most epsilon^2 / 2 (Bun and Steinke 2016), which is exact near 0.
+    """
+    if curve.p_only > 0 or curve.q_only > 0:
+        return Level(math.inf, math.inf)
+    totals = np.logaddexp.reduce(curve.log_p), np.logaddexp.reduce(curve.log_q)  # 1 but for rounding
+    curve = replace(curve, log_p=curve.log_p - totals[0], log_q=curve.log_q - totals[1])
+    ends = [1.0, *(1.0 + np.geomspace(_NEAREST, 1e4, 100)).tolist()]
+    values = [0.0, *(curve.renyi(end) for end in ends[1:])]
+    low = max(value / end for value, end in zip(values, ends, strict=True))
+    waiting = [(-values[k + 1] / ends[k], ends[k], ends[k + 1], values[k + 1]) for k in range(len(ends) - 1)]
+    heapq.heapify(waiting)
+    for _ in range(_HALVINGS):
+        high, a, b, value = waiting[0]
+        if -high <= low * (1 + 1e-9) or b - a < _NEAREST * (1 + 1e-3):
+            break
+        middle = 0.5 * (a + b)
+        inner = curve.renyi(middle)
+        low = max(low, inner / middle)
+        heapq.heapreplace(waiting, (-inner / a, a, middle, inner))
+        heapq.heappush(waiting, (-value / middle, middle, b, value))
+    high = max(-waiting[0][0], curve.renyi(math.inf) / ends[-1], low)
+    low, high = max(0.0, low * (1 - 1e-9) - 1e-10), high * (1 + 1e-9) + 1e-10
+    pure = 0.5 * float(np.abs(curve.loss).max()) ** 2 * (1 + 1e-9)  # what epsilon alone implies
+    return Level(low, max(low, min(high, pure)))
+
+
+def _factor_of(curve: LossCurve, claim: TradeoffCurve) -> float:
+    """Largest advantage of a test over the one that a trade-off curve allows.
+
+    Notes
+    -----
+    Valid because: both advantages are linear in q between the corners of the two curves, so that their ratio is
+    monotone there and largest at a corner, or constant where both begin at 0. The exact curve is its own mirror image:
+    corners with p + q <= 1 are enough, if each is held against the claim at its mirror image too. There nothing
+    cancels, however small p and q are.
+    """
+    x = np.array(claim.alpha)
+    y = np.array(claim.beta)
+    corners = [vertices(curve.log_p, curve.log_q, curve.p_only)[0]]
+    corners.append(vertices(curve.log_q[::-1], curve.log_p[::-1], curve.q_only)[0])
+    q = np.unique(np.clip(np.concatenate([x, *corners]), 0.0, 1.0))
+    q = np.unique(np.concatenate([q, np.interp(1.0 - x[::-1], curve.tradeoff(q), q)]))
+    p = curve.tradeoff(q)
+    q, p = q[p + q <= 1.0 + 1e-9], p[p + q <= 1.0 + 1e-9]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        allowed = np.interp(q, x, 1.0 - y) - q, p - np.interp(p, 1.0 - x[::-1], y[::-1])
+        ratios = [np.where(p > q, (p - q) / np.maximum(most, 0.0), 0.0) for most in allowed]
+    return float(np.max(ratios))
 
 
 def _largest_level(a: Array, b: Array, factor: float, more: float, less: float, delta: float) -> float:

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor import AddRemoveOne, ApproxDP, GaussianDP, PureDP, ReplaceOne, SpecificationError, one_draw, prove
+from auditor import (
+    ZCDP,
+    AddRemoveOne,
+    ApproxDP,
+    GaussianDP,
+    PureDP,
+    ReplaceOne,
+    SpecificationError,
+    TradeoffCurve,
+    one_draw,
+    prove,
+)
 from auditor.audits.certificates import bound_level
 from auditor.privacy.exact.discrete_curves import finite_pair
 from auditor.privacy.laws import FiniteLaw
@@ -166,3 +177,28 @@ def test_what_calls_leave_behind_is_found() -> None:
 def test_no_event_is_shown_for_levels_that_are_of_no_event() -> None:
     result = prove(one_draw(randomized_response), GaussianDP(1.3), **BITS)
     assert (result.verdict, result.event) == ("violation", None)
+
+
+@pytest.mark.parametrize("keep", [0.6, 0.75, 0.9])
+def test_zcdp_counts_orders_near_one(keep: float) -> None:
+    """The divergence of randomized response is largest in the limit, where it is that of Kullback and Leibler."""
+
+    def response(data: Any, rng: Any) -> Any:
+        return data[0] if rng.random() < keep else 1 - data[0]
+
+    exact = (2 * keep - 1) * math.log(keep / (1 - keep))
+    assert prove(one_draw(response), ZCDP(exact * (1 - 1e-4)), **BITS).verdict == "violation"
+    held = prove(one_draw(response), ZCDP(exact * (1 + 1e-4)), **BITS)
+    assert held.verdict == "holds"
+    assert held.record["low"] <= exact <= held.record["high"]
+    assert prove(one_draw(lambda data, rng: rng.random() < keep), ZCDP(0.0), **BITS).verdict == "holds"
+
+
+def test_a_tight_trade_off_curve_holds() -> None:
+    tight = TradeoffCurve((0.0, 0.25, 1.0), (1.0, 0.25, 0.0))
+    held = prove(one_draw(randomized_response), tight, **BITS)
+    assert held.verdict == "holds"
+    assert held.exact == pytest.approx(1.0, abs=1e-8)
+    less = TradeoffCurve((0.0, 0.25, 1.0), (1.0, 0.2501, 0.0))
+    assert prove(one_draw(randomized_response), less, **BITS).verdict == "violation"
+    assert prove(one_draw(lambda data, rng: data[0]), tight, **BITS).verdict == "violation"
