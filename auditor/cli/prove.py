@@ -52,22 +52,24 @@ def prove(
     from auditor.datasets.files import parse_domain
     from auditor.privacy.guarantees import parse_claim
     from auditor.runs.run import exit_code
+    from auditor.targets.raises import catch_exits
     from auditor.targets.target_names import show_target, source_of
 
     guarantee, values, kind = parse_claim(claim), parse_domain(domain), relation_named(relation)
     mechanism = load_function(target, one_draw, arguments, "walked")
     if out is not None:
         make_folder(out)
-    result = bracket_level(
-        mechanism,
-        guarantee,
-        relation=kind,
-        domain=values,
-        rows=rows,
-        min_rows=min_rows,
-        seconds=max_seconds,
-        id=name_result("prove", "L0", guarantee, show_target(target)),
-    )
+    with catch_exits():
+        result = bracket_level(
+            mechanism,
+            guarantee,
+            relation=kind,
+            domain=values,
+            rows=rows,
+            min_rows=min_rows,
+            seconds=max_seconds,
+            id=name_result("prove", "L0", guarantee, show_target(target)),
+        )
     words = ["dpaudit", "prove", target, "--claim", claim, "--relation", relation, "--domain", domain]
     words += ["--rows", str(rows), "--min-rows", str(min_rows), *["--one-draw"] * one_draw]
     words += [word for argument in arguments for word in ("--arg", argument)]

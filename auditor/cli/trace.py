@@ -57,6 +57,7 @@ def trace(
     from auditor.datasets.files import read_data
     from auditor.privacy.guarantees import parse_claim
     from auditor.runs.run import exit_code
+    from auditor.targets.raises import catch_exits
     from auditor.targets.sampler import check_seed
     from auditor.targets.signatures import parse_arguments
     from auditor.targets.target_names import closing_target, show_target, source_of, target_named
@@ -66,7 +67,8 @@ def trace(
     pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
     if out is not None:
         make_folder(out)
-    with closing_target(target_named(target, one_draw=one_draw, given=parse_arguments(arguments))) as mechanism:
+    given = parse_arguments(arguments)
+    with closing_target(target_named(target, one_draw=one_draw, given=given)) as mechanism, catch_exits():
         result = compare_runs(
             mechanism,
             guarantee,
@@ -83,8 +85,8 @@ def trace(
     words += [word for text in arguments for word in ("--arg", text)]
     result = with_replay(result, shlex.join(map(str, words)))
     if out is not None:
-        given = {"arguments": list(arguments)} if arguments else {}
-        about = {"target": show_target(target), "one_draw": one_draw, **given}
+        about = {"target": show_target(target), "one_draw": one_draw}
+        about |= {"arguments": list(arguments)} if arguments else {}
         save_result(out, result, {**about, "source": source_of(target, arguments)})
     click.echo(explain(result))
     sys.exit(exit_code([result]))

@@ -130,8 +130,11 @@ def find_callable(text: str) -> tuple[Any, str]:
             module = importlib.import_module(where)
     except SpecificationError:
         raise
-    except Exception as error:
-        raise SpecificationError(f"target {text!r} cannot be imported: {type(error).__name__}: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a file may end the interpreter, which would be a green run, or a finding
+        said = f"{type(error).__name__}: {describe_error(error)}"
+        raise SpecificationError(f"target {text!r} cannot be imported: {said}") from error
     found, kind = module, None
     for part in name.split("."):
         if not hasattr(found, part):

@@ -12,6 +12,7 @@ import numpy as np
 
 from auditor.errors import SpecificationError
 from auditor.targets.callables import CallAdapter, Mechanism, OneDraw
+from auditor.targets.raises import describe_error
 from auditor.targets.signatures import bind_function, check_given, list_parameters, split_labels
 
 #: Parameters of a constructor that get an integer from the generator of a draw.
@@ -136,10 +137,11 @@ def bind_class(kind: type, member: str, text: str, one_draw: bool, given: Mappin
         return OneDraw(FittedModel(kind, made, seed, member, asked))
     try:
         thing = kind(**made)
-    except Exception as error:
-        raise SpecificationError(
-            f"target {text!r}: no {kind.__name__} can be made: {type(error).__name__}: {error}"
-        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also one that ends the interpreter
+        said = f"{type(error).__name__}: {describe_error(error)}"
+        raise SpecificationError(f"target {text!r}: no {kind.__name__} can be made: {said}") from error
     function = getattr(thing, member) if member else thing
     if not callable(function):
         methods = [name for name, part in vars(kind).items() if inspect.isfunction(part) and name[0] != "_"]

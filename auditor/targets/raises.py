@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from auditor.errors import TargetError
 from auditor.targets.sources import ENGINE, is_installed
 
 
@@ -33,6 +36,22 @@ def describe_error(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - the text of an error of somebody else's
         return ""
     return " ".join(text.split()) if "\n" in text else text
+
+
+@contextmanager
+def catch_exits() -> Iterator[None]:
+    """Turn what would end the interpreter within a block into `TargetError`.
+
+    A target that calls ``sys.exit(0)`` would be a pass else, and one that calls ``sys.exit(1)`` a finding.
+    """
+    try:
+        yield
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        what = f"the target raised {type(error).__name__}"
+        said = describe_error(error)
+        raise TargetError(f"{what}: {said}" if said else what, public=what) from error
 
 
 @lru_cache(maxsize=1024)

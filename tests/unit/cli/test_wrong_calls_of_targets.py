@@ -35,10 +35,21 @@ SOURCE = """
     class Silent:
         def draw(self, data, n, rng): return [0] * n
 """
+EXITS = """
+import sys
+
+def f(data, n, rng): sys.exit(0)
+
+class Made:
+    def __init__(self): sys.exit(1)
+    def __call__(self, data, n, rng): return [0] * n
+"""
 FILES = {
     "mine.py": textwrap.dedent(SOURCE),
     "broken.py": "def f(:\n",
     "fails.py": "raise RuntimeError('no luck')\n",
+    "ends.py": "import sys\nsys.exit(0)\n",
+    "exits.py": EXITS,
     "x.json": "[1, 2, 3]",
     "y.json": "[1, 2, 4]",
     "far.json": "[5, 6, 7]",
@@ -150,6 +161,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (path / name).write_text(text, encoding="utf-8")
     np.save(path / "scalar.npy", np.array(3.0))
     return path
+
+
+@pytest.mark.parametrize("command", ["attack", "check", "prove", "trace"])
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        ("ends.py:f", "target 'ends.py:f' cannot be imported: SystemExit: 0"),
+        ("exits.py:Made", "target 'exits.py:Made': no Made can be made: SystemExit: 1"),
+        ("exits.py:f", "the target raised SystemExit"),
+    ],
+)
+def test_a_target_that_ends_the_interpreter_is_no_pass(
+    dpaudit: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, target: str, shown: str
+) -> None:
+    monkeypatch.chdir(folder)
+    options = {"check": (), "trace": (*CLAIM, *PAIR, "y.json"), "prove": (*CLAIM, *BIT[:-2])}
+    said = dpaudit(command, target, *options.get(command, (*CLAIM, *BIT, "--jobs", 1)))
+    assert said.code == 2, said
+    (line,) = (said.out + said.err).splitlines()
+    assert shown in line
 
 
 def test_there_are_many() -> None:
