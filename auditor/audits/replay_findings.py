@@ -24,6 +24,7 @@ from auditor.errors import TargetError
 from auditor.events.noise_score import NoiseScore
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets.outputs import Raised
+from auditor.targets.raises import is_declared, show_error
 from auditor.targets.randomness.signals import Uncontrolled
 from auditor.targets.replays import Bumps, DrawFacts, LocalRuns, RemoteRuns, ReplayRun
 from auditor.targets.values import Typed, kind_of, make_visible, numbers_in
@@ -67,6 +68,8 @@ class ReplayFinding:
         Shapes, which tell sizes of datasets; empty if there is nothing to add.
     lead : bool
         It is wrong only if all draws can be read off the output, which was not seen.
+    hidden : str
+        What was seen, without names that may hold data; empty if the text has none.
     """
 
     kind: str
@@ -74,6 +77,7 @@ class ReplayFinding:
     place: str
     detail: str = ""
     lead: bool = False
+    hidden: str = ""
 
     def describe(self, private: bool) -> str:
         """Place and what was seen.
@@ -81,9 +85,11 @@ class ReplayFinding:
         Parameters
         ----------
         private : bool
-            Leave out what tells sizes of datasets.
+            Leave out what tells sizes of datasets, and names that may hold data.
         """
-        return f"{self.place}: {self.text}" + (f", {self.detail}" if self.detail and not private else "")
+        if private:
+            return f"{self.place}: {self.hidden or self.text}"
+        return f"{self.place}: {self.text}" + (f", {self.detail}" if self.detail else "")
 
 
 @dataclass(frozen=True)
@@ -130,7 +136,9 @@ def find_differences(
     x, again, y = runs.run(pair.x, seed), runs.run(pair.x, seed), runs.run(pair.y, seed)
     if isinstance(x.output, Raised) and isinstance(y.output, Raised) and _raises_always(runs, pair, seed):
         said = f": {x.output.message}" if x.output.message else ""
-        raise TargetError(f"the target raised {x.output.error} on both datasets{said}")
+        name, where = x.output.error, "on both datasets"
+        public = f"the target raised {show_error(name)} {where}"
+        raise TargetError(f"the target raised {name} {where}{said}", public=public)
     if not _are_equal(x.output, again.output):
         raise Uncontrolled(
             "with the same variates it returns another output: it draws from a source that is not replaced"
@@ -335,7 +343,18 @@ def _compare_kinds(
         again = _kind_of(runs.run(pair.x, other).output), _kind_of(runs.run(pair.y, other).output)
         lead = lead or again != (x, y)
     text = f"{x[0]} against {y[0]}" if x[0] != y[0] else "shapes differ"
-    return [ReplayFinding(OTHER_KIND, text, name, f"of shapes {x[1]} and {y[1]}", lead)]
+    shown = [_show_kind(kind) for kind, _ in (x, y)]
+    hidden = " against ".join(shown) if x[0] != y[0] else ""
+    return [ReplayFinding(OTHER_KIND, text, name, f"of shapes {x[1]} and {y[1]}", lead, hidden)]
+
+
+def _show_kind(kind: str) -> str:
+    """Name of a kind of output without what may hold data."""
+    raised = repr(Raised(""))
+    if kind.startswith(raised):
+        return raised + show_error(kind.removeprefix(raised))
+    usual = kind in ("None", "sequence") or kind in np.sctypeDict
+    return kind if usual or is_declared(kind) else "an object"
 
 
 def _kind_of(output: Any) -> tuple[str, tuple[int, ...]]:

@@ -18,7 +18,7 @@ from auditor.audits.privacy_loop import Settings
 from auditor.audits.replay_findings import drop_repeats, find_differences, find_score
 from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, TargetError
 from auditor.events.features import Feature
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import REPLAY, AuditResult, Verdict
@@ -118,6 +118,8 @@ def trace(
             score = find_score(runs, pair, seed) if findings and quick else None
     except Uncontrolled as signal:
         return AuditResult(verdict=Verdict.INCONCLUSIVE, message=f"it cannot be replayed: {signal.reason}", **labels)
+    except TargetError as error:
+        raise TargetError(error.public) from None if private else error
     # Leads stand behind findings, unless there is nothing else that bets may certify.
     named = [f for f in findings if not f.lead] or findings
     checks = [{"name": f.kind, "passed": False, "finding": f.describe(private)} for f in named]

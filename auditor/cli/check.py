@@ -28,6 +28,7 @@ from auditor.targets.http import HttpTarget
 from auditor.targets.outputs import Batch, Raised, hash_outputs
 from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import FIRST_REQUEST, request_line
+from auditor.targets.raises import show_error
 from auditor.targets.sampler import Sampler
 from auditor.targets.signatures import explain_guess, takes_randomness
 from auditor.targets.subprocess_pipe import CANNOT_SERVE
@@ -102,7 +103,7 @@ def inspect_target(
             begun = time.perf_counter()
             sampler.draw(rows, 1, "start")
             start = time.perf_counter() - begun
-            lines, sound = _lines(sampler, rows, draws)
+            lines, sound = _lines(sampler, rows, draws, data is not None and not show_data)
         except TargetError as error:
             hint = "" if is_remote(target) else explain_guess(target)
             raise _explain_error(error, data, show_data, is_remote(target), hint) from error
@@ -139,7 +140,7 @@ def _explain_restart(target: ProcessTarget, repeats: bool | None) -> str:
     return ", as they should: each start is sent other seeds" if seeded and repeats is False else ""
 
 
-def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
+def _lines(sampler: Sampler, rows: Any, draws: int, private: bool) -> tuple[list[str], bool]:
     """What can be said of any target."""
     first = sampler.draw(rows, 16, "shape")
     if sampler.refused is not None:
@@ -160,8 +161,12 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     each = took / n
     shape = f"an array of shape {first.shape}, {first.dtype}" if isinstance(first, np.ndarray) else "a list of values"
     raised = [value for value in first if isinstance(value, Raised)] if isinstance(first, list) else []
-    failed = f", of which {len(raised)} raised {raised[0].error}{raised[0].place}" if raised else ""
+    failed = ""
+    if raised:
+        name = show_error(raised[0].error) if private else raised[0].error
+        failed = f", of which {len(raised)} raised {name}{raised[0].place}"
     unread = find_unreadable(first) if isinstance(first, list) else []
+    texts = "objects" if private else ", ".join(unread)  # names of classes may be made of data
     width = int(np.prod(first.shape[1:])) if isinstance(first, np.ndarray) else 1
     speed, settings, claim = Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), PureDP(1.0)
     factor, engine = probe_speed(claim), None
@@ -172,7 +177,7 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     seeded = _explain_seeded(sampler.target, _are_equal_batches(first, again))
     lines = [
         f"answers       {shape} for 16 draws{failed}",
-        *([f"unreadable    {', '.join(unread)}: an audit reads only their texts"] if unread else []),
+        *([f"unreadable    {texts}: an audit reads only their texts"] if unread else []),
         f"speed         {format_duration(each)} a draw in batches of {n:,}",
         f"seeded        {seeded}",
         f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,6 +128,33 @@ def print_notices(lines: Iterable[str]) -> None:
         click.echo(line, err=True)
 
 
+@contextmanager
+def hide_prints(tell: Callable[[str], None], private: bool) -> Iterator[Callable[[str], None]]:
+    """Keep what a target in this process prints out of results.
+
+    It goes to standard error, or nowhere where datasets are private; what is told goes where it went before.
+
+    Parameters
+    ----------
+    tell : callable
+        Takes lines for the user.
+    private : bool
+        What is printed may hold data that are not to be shown.
+    """
+    error = sys.stderr
+
+    def tell_as_before(line: str) -> None:
+        with redirect_stderr(error):
+            tell(line)
+
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        redirect_stdout(nowhere if private else error),
+        redirect_stderr(nowhere if private else error),
+    ):
+        yield tell_as_before
+
+
 def tell_missing_page(written: Sequence[Path]) -> None:
     """Say why report.html is not among the reports, if so."""
     if all(path.suffix != ".html" for path in written):
@@ -175,7 +204,8 @@ def check(
     from auditor.targets.signatures import parse_arguments
 
     given = parse_arguments(arguments)
-    lines, sound = inspect_target(target, data, draws, one_draw, limit, given=given, show_data=show_data)
+    with hide_prints(click.echo, private=data is not None and not show_data):
+        lines, sound = inspect_target(target, data, draws, one_draw, limit, given=given, show_data=show_data)
     for line in lines:
         click.echo(line)
     sys.exit(0 if sound else 1)
@@ -435,7 +465,10 @@ def replay(
     """
     from auditor.cli.replay import draw_again
 
-    found = draw_again(results, claim_id, target, data, neighbor, seed, limit, one_draw=one_draw, arguments=arguments)
+    with hide_prints(click.echo, private=data is not None):
+        found = draw_again(
+            results, claim_id, target, data, neighbor, seed, limit, one_draw=one_draw, arguments=arguments
+        )
     for line in found.lines:
         click.echo(line)
     sys.exit(0 if found.reproduced else 1)

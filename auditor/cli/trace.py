@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder
+from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, hide_prints, make_folder
 from auditor.cli.one_result import name_result, save_result
 
 
@@ -68,7 +68,11 @@ def trace(
     if out is not None:
         make_folder(out)
     given = parse_arguments(arguments)
-    with closing_target(target_named(target, one_draw=one_draw, given=given)) as mechanism, catch_exits():
+    with (
+        hide_prints(click.echo, private=not show_data),
+        closing_target(target_named(target, one_draw=one_draw, given=given)) as mechanism,
+        catch_exits(private=not show_data),
+    ):
         result = compare_runs(
             mechanism,
             guarantee,

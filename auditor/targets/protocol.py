@@ -29,6 +29,7 @@ import numpy as np
 
 from auditor.errors import TargetError, TargetRaised
 from auditor.targets.outputs import Batch, Typed
+from auditor.targets.raises import show_error
 from auditor.targets.wire_format import NESTING, as_array, data_text, decode_json, is_deeper, is_name
 
 #: Version of the protocol.
@@ -298,4 +299,4 @@ def _failure(message: dict[str, Any], raw: bytes) -> TargetError:
         return quote_unreadable("the target answered with an error of another form than an object with a type", raw)
     what = f"the target raised {error['type']}"
     said = quote_bytes(str(error.get("message", "")).encode("utf-8", errors="backslashreplace"))
-    return TargetRaised(error["type"], f"{what}: {said}", public=what)
+    return TargetRaised(error["type"], f"{what}: {said}", public=f"the target raised {show_error(error['type'])}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -38,20 +40,63 @@ def describe_error(error: BaseException) -> str:
     return " ".join(text.split()) if "\n" in text else text
 
 
+def is_declared(name: str) -> bool:
+    """Whether a loaded module declares a class of this name.
+
+    The name of any other class, such as one that was made in a call, may hold data.
+
+    Parameters
+    ----------
+    name : str
+        Name of a class, with its module unless it is one of Python's own.
+    """
+    module, _, own = name.rpartition(".")
+    held = sys.modules.get(module) if module else builtins
+    return isinstance(getattr(held, "__dict__", {}).get(own), type)
+
+
+@lru_cache(maxsize=1024)
+def show_error(name: str) -> str:
+    """Name of an exception's class, where datasets are private.
+
+    Words in its place where no loaded module declares such a class, as the name may then hold data.
+
+    Parameters
+    ----------
+    name : str
+        Name of the class, without its module.
+    """
+    if is_declared(name):
+        return name
+    waiting: list[type] = [BaseException]
+    while waiting:
+        kind = waiting.pop()
+        if kind.__name__ == name and is_declared(f"{kind.__module__}.{kind.__qualname__}"):
+            return name
+        waiting += type.__subclasses__(kind)
+    return "an exception"
+
+
 @contextmanager
-def catch_exits() -> Iterator[None]:
+def catch_exits(private: bool = False) -> Iterator[None]:
     """Turn what would end the interpreter within a block into `TargetError`.
 
     A target that calls ``sys.exit(0)`` would be a pass else, and one that calls ``sys.exit(1)`` a finding.
+
+    Parameters
+    ----------
+    private : bool
+        What it says is left out.
     """
     try:
         yield
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:
-        what = f"the target raised {type(error).__name__}"
-        said = describe_error(error)
-        raise TargetError(f"{what}: {said}" if said else what, public=what) from error
+        name, said = type(error).__name__, describe_error(error)
+        public = f"the target raised {show_error(name)}"
+        told = public if private else f"the target raised {name}" + (f": {said}" if said else "")
+        raise TargetError(told, public=public) from error
 
 
 @lru_cache(maxsize=1024)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches
-from auditor.targets.raises import describe_error, find_raise
+from auditor.targets.raises import describe_error, find_raise, show_error
 
 T = TypeVar("T")
 
@@ -243,14 +243,13 @@ class GuardedCall:
         if isinstance(error, _Hang):
             limit = f"{self._seconds:g}"
             raise TargetError(f"{self._who} did not answer within {limit} s when asked for {self._asked}") from None
-        what = f"{self._who} raised {type(error).__name__}"
+        name = type(error).__name__
+        what, public = f"{self._who} raised {name}", f"{self._who} raised {show_error(name)}"
         if isinstance(error, Exception):
             place = find_raise(error)
-            raise TargetRaised(
-                type(error).__name__, f"{what}: {describe_error(error)}{place}", public=what + place
-            ) from error
+            raise TargetRaised(name, f"{what}: {describe_error(error)}{place}", public=public + place) from error
         if isinstance(error, SystemExit):
-            raise TargetError(f"{what}: {error}", public=what) from error
+            raise TargetError(f"{what}: {error}", public=public) from error
 
 
 def check_seed(seed: object) -> None:
@@ -493,4 +492,5 @@ class Sampler:
         elif self.refused is None and raised:
             first, what = raised[0], f"the target raised {raised[0].error}"
             said = f"{what}: {first.message}" if first.message else what
-            self.refused = TargetRaised(first.error, said, public=what + first.place)
+            public = f"the target raised {show_error(first.error)}{first.place}"
+            self.refused = TargetRaised(first.error, said, public=public)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from importlib import metadata
@@ -31,6 +30,7 @@ from auditor.audits.self_reported.checks import Check, check_statements, states_
 from auditor.audits.size_thresholds import sizes_of_interest
 from auditor.cli.attack.options import ADD_REMOVE, Attack
 from auditor.cli.check import repeats_after_restart
+from auditor.cli.commands import hide_prints
 from auditor.cli.one_result import name_result
 from auditor.datasets import AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs, relation_named
 from auditor.datasets.crafted_pairs import hard_pairs
@@ -152,33 +152,13 @@ def attack_once(
     if given is not None and (unchecked := explain_unchecked(given, relation)):
         tell(unchecked)
     with (
-        _hide_prints(tell, attack.private) as tell_as_before,
+        hide_prints(tell, attack.private) as tell_as_before,
         closing_target(_target(attack)) as target,
         _partner(target, jobs) as partner,
     ):
         if not takes_randomness(target):
             tell_as_before("the target takes neither a generator nor a seed: results differ from run to run")
         return attack_on(target, attack, guarantee, relation, values, given, tell_as_before, partner)
-
-
-@contextmanager
-def _hide_prints(tell: Callable[[str], None], private: bool) -> Iterator[Callable[[str], None]]:
-    """Keep what a target in this process prints out of the summary, and of logs where datasets are private.
-
-    It goes to standard error, or nowhere; what is told goes where it went before.
-    """
-    error = sys.stderr
-
-    def tell_as_before(line: str) -> None:
-        with redirect_stderr(error):
-            tell(line)
-
-    with (
-        open(os.devnull, "w", encoding="utf-8") as nowhere,
-        redirect_stdout(nowhere if private else error),
-        redirect_stderr(nowhere if private else error),
-    ):
-        yield tell_as_before
 
 
 def _target(attack: Attack) -> Mechanism:

@@ -164,6 +164,66 @@ def test_what_a_target_says_of_private_data_is_not_quoted(
     assert "73112" not in text
 
 
+LOUD = """
+import logging
+import sys
+import warnings
+
+def loud(data, n, rng):
+    print(data), print(data, file=sys.stderr), warnings.warn(str(data)), logging.warning(data)
+    return rng.laplace(size=n)
+
+def raises(data, n, rng):
+    raise ValueError(data[0])
+
+def names(data, n, rng):
+    raise type(data[0], (Exception,), {})
+
+def sometimes(data, rng):
+    if rng.random() < 0.5:
+        raise type(data[0], (Exception,), {})
+    return rng.laplace()
+
+def exits(data, n, rng):
+    sys.exit(data[0])
+
+def objects(data, n, rng):
+    return [type(data[0], (), {"__slots__": ()})()] * n
+"""
+
+
+@pytest.mark.parametrize("command", ["attack", "check", "trace"])
+@pytest.mark.parametrize("target", ["loud", "raises", "names", "sometimes --one-draw", "exits", "objects"])
+def test_private_data_are_not_printed_raised_or_named(
+    dpaudit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, target: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("x.json", '["ZQ"]'), ("y.json", '["ZQother"]'), ("loud.py", LOUD)):
+        Path(name).write_text(text, encoding="utf-8")
+    Path("out").mkdir()
+    pair = ("--neighbor", "y.json", "--claim", "epsilon=1", "--out", "out")
+    short = ("--draws", 200, "--jobs", 1, "--no-also", "--no-shrink")
+    more = {"check": ("--draws", 100), "attack": (*pair, *short), "trace": (*pair, "--draws", 200)}
+    said = dpaudit(command, *f"loud.py:{target}".split(), "--data", "x.json", *more[command])
+    assert said.code in (0, 1, 2, 3), said
+    assert "ZQ" not in said_anywhere(said, Path("out"))
+
+
+def test_replay_of_private_data_prints_nothing_of_them(
+    dpaudit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bare = "def bare(data, n, rng):\n    print(data)\n    return [len(data[0])] * n\n"
+    for name, text in (("x.json", '["ZQ"]'), ("y.json", '["ZQother"]'), ("bare.py", bare)):
+        Path(name).write_text(text, encoding="utf-8")
+    files_ = ("--data", "x.json", "--neighbor", "y.json")
+    found = dpaudit("attack", "bare.py:bare", "--claim", "epsilon=1", *files_, "--jobs", 1, "--no-also", "--out", "out")
+    assert found.code == 1, found
+    said = dpaudit("replay", "out", *files_)
+    assert said.code == 0, said
+    assert "ZQ" not in said.out + said.err
+
+
 def test_a_counterexample_of_made_up_rows_comes_first(
     dpaudit: Command, mechanisms: Path, salaries: tuple[Path, Path], tmp_path: Path
 ) -> None:
