@@ -254,7 +254,8 @@ def _neighbouring_triples(long: NDArray[np.float64]) -> tuple[NDArray[np.float64
 
 def _draws_as_rows(*draws: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Draws as rows."""
-    return tuple(array.reshape(-1, array.shape[-1]) for array in draws)
+    # Their number is given, as it cannot be told from draws of no numbers.
+    return tuple(array.reshape(math.prod(array.shape[:-1]), array.shape[-1]) for array in draws)
 
 
 def _compare_recurring_draws(long: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[int, int]:

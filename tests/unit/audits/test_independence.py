@@ -334,3 +334,13 @@ def test_more_comparisons_find_a_coin_that_the_draws_of_a_call_share(share: floa
     size = {"comparisons": MOST * COMPARISONS, "blocks": LONGER}
     found = [check_independence(Sampler(shared, seed, "claim"), np.array([0]), **size) for seed in range(20)]
     assert sum(test.passed for test in found) <= 3
+
+
+def test_vectors_of_no_numbers_are_outputs_like_others() -> None:
+    def empty(data: Any, n: int, rng: np.random.Generator) -> Any:
+        return np.zeros((n, 0))
+
+    result = audit(empty, PureDP(1.0), Pair([0], [1]), draws=400)
+    assert result.verdict == Verdict.INCONCLUSIVE, result.message  # 400 draws decide nothing
+    assert result.independence is not None
+    assert result.independence["passed"]
