@@ -66,9 +66,9 @@ def _import(path: Path) -> ModuleType:
             return importlib.import_module(".".join([*package, path.stem]))
         module: ModuleType = load_file(path)
         return module
-    except SpecificationError:
+    except (SpecificationError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise SpecificationError(f"{str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
@@ -78,9 +78,9 @@ def _claims(paths: tuple[str, ...]) -> tuple[Claim, ...]:
     for entry in load_entries(paths):
         try:
             found.extend(entry.claims())
-        except SpecificationError:
+        except (SpecificationError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise SpecificationError(f"entry {entry.id}: {type(error).__name__}: {error}") from error
     if not found:
         raise SpecificationError(f"no claims are declared in {', '.join(map(repr, paths))}")

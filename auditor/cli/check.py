@@ -29,7 +29,7 @@ from auditor.targets.outputs import Batch, Raised, hash_outputs
 from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import FIRST_REQUEST, request_line
 from auditor.targets.raises import show_error
-from auditor.targets.sampler import Sampler
+from auditor.targets.sampler import Sampler, check_limit
 from auditor.targets.signatures import explain_guess, takes_randomness
 from auditor.targets.subprocess_pipe import CANNOT_SERVE
 from auditor.targets.target_names import closing_target, is_remote, requirements_of, target_named
@@ -95,6 +95,7 @@ def inspect_target(
     TargetError
         If the target does not answer.
     """
+    check_limit(limit)
     rows = read_data(data) if data is not None else np.zeros(1)
     with closing_target(target_named(text, limit=limit, one_draw=one_draw, given=given)) as target:
         # Processes and services have a limit for each request, which leaves them in a known state.

@@ -512,7 +512,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         sys.exit(130)
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:
         if os.environ.get("DPAUDIT_TRACEBACK"):
             raise
         click.echo(

@@ -15,7 +15,7 @@ from auditor.errors import SpecificationError, TargetError
 from auditor.results import choose_id
 from auditor.runs.diff import read_results
 from auditor.targets import Mechanism
-from auditor.targets.sampler import check_seed
+from auditor.targets.sampler import check_limit, check_seed
 from auditor.targets.signatures import parse_arguments
 from auditor.targets.target_names import closing_target, is_remote, target_named
 
@@ -66,6 +66,7 @@ def draw_again(
         raise SpecificationError(f"{given_option} needs --target: what was attacked is called as it was then")
     if seed is not None:
         check_seed(seed)
+    check_limit(limit)
     content = read_results(results)
     record = _choose_refuted(content["claims"], id_, results)
     given = Pair(read_data(data), read_data(neighbor), "given pair") if data and neighbor else None

@@ -19,6 +19,7 @@ from auditor.targets.callables import Mechanism
 from auditor.targets.http import HttpTarget
 from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import quote_unreadable, read_message
+from auditor.targets.raises import describe_error
 from auditor.targets.randomness.calls import ask_once
 from auditor.targets.randomness.plain_draws import Replays, plain_draw
 from auditor.targets.randomness.signals import Signal, Uncontrolled
@@ -126,8 +127,12 @@ class LocalRuns:
 
     def prepare(self, data: Any) -> None:
         """Call the target once as it is, for what it imports."""
-        with contextlib.suppress(Exception):  # what it raises is looked at when it is replayed
+        try:
             ask_once(self._mechanism, data, np.random.default_rng(0))
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - what it raises is looked at when it is replayed
+            return
 
     def run(self, data: Any, seed: int, bumps: Bumps | None = None, forced: Forced | None = None) -> ReplayRun:
         """Run it on a dataset.
@@ -152,10 +157,10 @@ class LocalRuns:
         def call(rng: np.random.Generator) -> Any:
             try:
                 return ask_once(self._mechanism, data, rng)[0]
-            except Signal:
+            except (Signal, KeyboardInterrupt, SystemExit):
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
-                return Raised(type(error).__name__, str(error))
+            except BaseException as error:  # noqa: BLE001 - whatever it raises is what it does
+                return Raised(type(error).__name__, describe_error(error))
 
         begun = time.monotonic()
         output, draws = self._replays.run(call, seed, bumps, forced)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import signal
@@ -29,6 +28,8 @@ DUMMIES = 3
 #: Draws from which on they are taken in `PARTS` calls. Draws that share something within a call then go together in
 #: smaller groups, and there are more groups by which it is seen. Calls of fewer draws cost more than they tell.
 SPLIT, PARTS = 200, 4
+#: Least seconds that a call may be given: in less the alarm rings before the call has begun.
+LEAST_LIMIT = 1e-3
 
 
 def make_generator(seed: int, *key: str | int) -> np.random.Generator:
@@ -191,6 +192,7 @@ class TimeLimit:
             try:
                 signal.setitimer(signal.ITIMER_REAL, self._seconds)
             except BaseException:
+                self._running = False
                 self._handler.__exit__()
                 raise
 
@@ -231,7 +233,10 @@ class GuardedCall:
         self._who, self._asked, self._seconds, self._limit = who, asked, limit, TimeLimit(limit)
 
     def __enter__(self) -> None:
-        self._limit.__enter__()
+        try:
+            self._limit.__enter__()
+        except _Hang as late:  # before the block has begun
+            self.__exit__(_Hang, late, None)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         try:
@@ -245,17 +250,24 @@ class GuardedCall:
             raise TargetError(f"{self._who} did not answer within {limit} s when asked for {self._asked}") from None
         name = type(error).__name__
         what, public = f"{self._who} raised {name}", f"{self._who} raised {show_error(name)}"
-        if isinstance(error, Exception):
+        if isinstance(error, SystemExit):
+            said = describe_error(error)
+            raise TargetError(f"{what}: {said}", public=public) from error
+        if not isinstance(error, KeyboardInterrupt):  # also what is no Exception, such as a task that was cancelled
             place = find_raise(error)
             raise TargetRaised(name, f"{what}: {describe_error(error)}{place}", public=public + place) from error
-        if isinstance(error, SystemExit):
-            raise TargetError(f"{what}: {error}", public=public) from error
 
 
 def check_seed(seed: object) -> None:
     """Raise `SpecificationError` unless the seed is an integer of at least 0."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise SpecificationError(f"seed must be an integer of at least 0, got {seed!r}")
+
+
+def check_limit(limit: float | None) -> None:
+    """Raise `SpecificationError` if seconds of a call are less than `LEAST_LIMIT`."""
+    if limit is not None and check_positive("limit", limit) < LEAST_LIMIT:
+        raise SpecificationError(f"limit must be at least {LEAST_LIMIT:g} s, got {limit!r}")
 
 
 class Sampler:
@@ -304,8 +316,7 @@ class Sampler:
         scattered: bool = False,
     ):
         check_seed(seed)
-        if limit is not None:
-            check_positive("limit", limit)
+        check_limit(limit)
         self.target, self.seed, self.key, self.limit = target, int(seed), key, limit
         self.one_a_call, self.catching, self.ahead, self.scattered = one_a_call, catching, ahead, scattered
         self.place = Place(0, 0, 0)
@@ -407,8 +418,12 @@ class Sampler:
             self._count(1)
         with GuardedCall("the target", f"{len(datasets)} times 1 draw", limit):
             for data in datasets:
-                with contextlib.suppress(Exception):
+                try:
                     self.target(data, 1, rng)
+                except (_Hang, KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException:  # noqa: BLE001 - whatever it raises is thrown away
+                    continue
 
     def _count(self, n: int) -> None:
         """Note that another call is made."""

@@ -36,9 +36,12 @@ SOURCE = """
         def draw(self, data, n, rng): return [0] * n
 """
 EXITS = """
+import asyncio
 import sys
 
 def f(data, n, rng): sys.exit(0)
+def cancelled(data, n, rng): raise asyncio.CancelledError("later")
+def cancelled_once(data, rng): raise GeneratorExit
 
 class Made:
     def __init__(self): sys.exit(1)
@@ -50,6 +53,7 @@ FILES = {
     "fails.py": "raise RuntimeError('no luck')\n",
     "ends.py": "import sys\nsys.exit(0)\n",
     "exits.py": EXITS,
+    "cancels.py": "import asyncio\nraise asyncio.CancelledError('at load')\n",
     "x.json": "[1, 2, 3]",
     "y.json": "[1, 2, 4]",
     "far.json": "[5, 6, 7]",
@@ -113,6 +117,7 @@ CHECKS: dict[str, tuple[str, str]] = {
     "it returns too few": ("mine.py:returns_few", "outputs were asked for, the target returned"),
     "no draws": ("mine.py:total --draws 0", "0"),
     "no limit": ("mine.py:total --limit 0", "0"),
+    "a limit that no call can keep": ("mine.py:total --limit 1e-9", "limit must be at least 0.001 s, got 1e-09"),
     "an endless limit": ("mine.py:total --limit x", "'x'"),
     "no data": ("mine.py:total --data none.json", "none.json"),
     "broken data": ("mine.py:total --data bad.json", "bad.json"),
@@ -129,6 +134,7 @@ ATTACKS: dict[str, tuple[Sequence[str], str]] = {
     "a command with a setting": (("exec:cat", *BIT, "--arg", "a=1"), "a command takes its arguments itself"),
     "a model": (("mine.py:Model", *BIT), "--one-draw fits it"),
     "no datasets": (("mine.py:total",), "--data and --neighbor"),
+    "a limit that no call can keep": (("mine.py:total", *BIT, "--limit", "1e-5"), "at least 0.001 s, got 1e-05"),
     "half a pair": (("mine.py:total", "--data", "x.json"), "--neighbor"),
     "strangers": (("mine.py:total", *PAIR, "far.json", "--relation", "replace-one"), "x.json against far.json"),
     "the same twice": (("mine.py:total", *PAIR, "x.json", "--relation", "replace-one"), "0 rows differ"),
@@ -170,6 +176,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("ends.py:f", "target 'ends.py:f' cannot be imported: SystemExit: 0"),
         ("exits.py:Made", "target 'exits.py:Made': no Made can be made: SystemExit: 1"),
         ("exits.py:f", "the target raised SystemExit"),
+        ("cancels.py:f", "target 'cancels.py:f' cannot be imported: CancelledError: at load"),
+        ("exits.py:cancelled", "the target raised CancelledError"),
+        ("exits.py:cancelled_once --one-draw", "the target raised GeneratorExit"),
     ],
 )
 def test_a_target_that_ends_the_interpreter_is_no_pass(
@@ -177,10 +186,10 @@ def test_a_target_that_ends_the_interpreter_is_no_pass(
 ) -> None:
     monkeypatch.chdir(folder)
     options = {"check": (), "trace": (*CLAIM, *PAIR, "y.json"), "prove": (*CLAIM, *BIT[:-2])}
-    said = dpaudit(command, target, *options.get(command, (*CLAIM, *BIT, "--jobs", 1)))
+    said = dpaudit(command, *target.split(), *options.get(command, (*CLAIM, *BIT, "--jobs", 1)))
     assert said.code == 2, said
-    (line,) = (said.out + said.err).splitlines()
-    assert shown in line
+    assert len([line for line in (said.out + said.err).splitlines() if shown in line]) == 1, said
+    assert "Traceback" not in said.err, said
 
 
 def test_there_are_many() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import signal
@@ -15,7 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import SpecificationError, TargetError
-from auditor.targets.sampler import Sampler, TimeLimit, make_generator
+from auditor.errors import TargetRaised
+from auditor.targets.outputs import Raised
+from auditor.targets.sampler import GuardedCall, Sampler, TimeLimit, make_generator
 
 
 def noise(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -137,6 +140,22 @@ def test_a_target_that_exits_the_interpreter_is_a_target_error() -> None:
 
     with pytest.raises(TargetError, match="SystemExit"):
         Sampler(target, 1, "claim").draw(None, 3, 0)
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError("later"), GeneratorExit("closed")], ids=repr)
+def test_what_is_no_exception_is_an_outcome_of_a_draw_too(error: BaseException) -> None:
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        raise error
+
+    name = type(error).__name__
+    with pytest.raises(TargetRaised, match=f"{name}: {error}"):
+        Sampler(target, 1, "claim").draw(None, 3, 0)
+    assert list(Sampler(target, 1, "claim", catching=True).draw(None, 1, 0)) == [Raised(name)]
+
+
+def test_a_limit_that_passes_before_the_call_is_a_hang() -> None:
+    with pytest.raises(TargetError, match="did not answer within 1e-06 s"), GuardedCall("the target", "1 draw", 1e-6):
+        time.sleep(1.0)
 
 
 def test_an_interrupt_by_the_user_is_none_of_the_targets_errors() -> None:
