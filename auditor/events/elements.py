@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from auditor.targets.columns import ELEMENTS, Columns, OutputList, columns_of, read_numbers
 from auditor.targets.outputs import Batch, Raised, float_of, is_number, show_output
-from auditor.targets.values import DEEPEST, Typed, strip_type
+from auditor.targets.values import DEEPEST, Typed, strip_type, text_of
 
 Array = NDArray[np.float64]
 
@@ -72,7 +72,10 @@ def list_elements(value: object, depth: int = 0) -> list[Any]:
     if is_row(value):
         return [value] if depth == DEEPEST else list(value)
     if (type(value) is set or type(value) is frozenset) and ELEMENTS.issuperset(map(type, value)) and depth < DEEPEST:
-        return sorted(value, key=repr)
+        try:
+            return sorted(value, key=repr)
+        except ValueError:  # an integer of more digits than Python writes
+            return sorted(value, key=text_of)
     value = strip_type(value) if isinstance(strip_type(value), CONTAINERS) else value
     if not isinstance(value, CONTAINERS) or depth == DEEPEST:
         return [value]

@@ -294,7 +294,7 @@ def text_of(value: Any) -> str:
     """Text of a value without memory addresses.
 
     Addresses do not depend on the data and differ between processes. An object that raises when it is asked for its
-    text has the name of its class.
+    text has the name of its class, and an integer of more digits than Python writes its hexadecimal ones.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def text_of(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - code of the target, or it contains itself
-        return f"<{type(value).__qualname__} object>"
+        return hex(value) if isinstance(value, int) else f"<{type(value).__qualname__} object>"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text) if " at 0x" in text else text
 
 

@@ -409,7 +409,10 @@ def _texts(column: ElementColumn) -> Iterable[str]:
     """What stands for the elements of a column in a `_template`."""
     if len(column.kinds) > 1:
         return map(_canonical_text, column.values)
-    return map(repr if column.kinds.isdisjoint({str, bytes}) else text_of, column.values)
+    if column.kinds.isdisjoint({str, bytes}):
+        with contextlib.suppress(ValueError):  # an integer of more digits than Python writes
+            return list(map(repr, column.values))
+    return map(text_of, column.values)
 
 
 def _digest(text: str) -> bytes:
@@ -469,7 +472,7 @@ def _write(value: object, depth: int = 0) -> str:
     if type(value) is Typed:
         return f"{value.kind}({_write(value.value, depth)})"
     if depth > DEEPEST or type(value) not in _NESTED or not value:
-        return repr(value)
+        return _write_whole(value)
     if type(value) is dict:
         return "{" + ", ".join(f"{_write(k, depth + 1)}: {_write(v, depth + 1)}" for k, v in value.items()) + "}"
     if type(value) is list:
@@ -478,6 +481,16 @@ def _write(value: object, depth: int = 0) -> str:
         return f"({', '.join(_write(part, depth + 1) for part in value)}{',' * (len(value) == 1)})"
     inside = f"{{{', '.join(sorted(_write(part, depth + 1) for part in cast(Iterable[object], value)))}}}"
     return inside if type(value) is set else f"frozenset({inside})"
+
+
+def _write_whole(value: object) -> str:
+    """The text of `repr` without memory addresses, also where Python writes none."""
+    if isinstance(value, str | bytes):
+        return repr(value)
+    text = text_of(value)
+    if isinstance(value, int) and text.lstrip("-").startswith("0x"):
+        return f"{text[:20]}... ({value.bit_length():,} bits)"
+    return text
 
 
 def shorten_text(text: str) -> str:

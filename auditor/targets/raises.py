@@ -32,9 +32,9 @@ def find_raise(error: BaseException) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe an exception by its text, on one line."""
+    """Describe an exception by its text, on one line, with surrogates escaped."""
     try:
-        text = str(error)
+        text = str(error).encode(errors="backslashreplace").decode()
     except Exception:  # noqa: BLE001 - the text of an error of somebody else's
         return ""
     return " ".join(text.split()) if "\n" in text else text

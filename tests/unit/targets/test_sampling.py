@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from auditor import SpecificationError, TargetError
 from auditor.errors import TargetRaised
-from auditor.targets.outputs import Raised
+from auditor.events.elements import list_elements
+from auditor.targets.outputs import Raised, as_batch, hash_outputs, show_output
 from auditor.targets.sampler import GuardedCall, Sampler, TimeLimit, make_generator
 
 
@@ -254,3 +255,34 @@ def test_no_limit_sets_no_alarm() -> None:
     with TimeLimit(5.0):
         assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+def test_integers_of_more_digits_than_python_writes_are_told_apart_and_shown() -> None:
+    many = [10**5000, -(10**5000), 10**5000 + 1]
+    for outputs in (
+        many,
+        [[value, "a"] for value in many],
+        [{"a": value} for value in many],
+        [{value} for value in many],
+    ):
+        batch = as_batch(outputs, 3)
+        assert len(set(hash_outputs(batch).tolist())) == 3
+        assert all("bits)" in show_output(value) or "0x" in show_output(value) for value in outputs)
+    assert list_elements({*many}) == list_elements({*reversed(many)})
+
+
+def test_what_cannot_be_written_is_shown_without_addresses() -> None:
+    deep: list[Any] = []
+    for _ in range(3000):
+        deep = [deep]
+    assert show_output(deep) == "[[[[[<list object>]]]]]"
+    assert show_output(object()) == "<object object>"
+
+
+def test_half_of_a_surrogate_pair_in_an_error_is_escaped() -> None:
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        raise ValueError("m\ud800")
+
+    with pytest.raises(TargetRaised) as caught:
+        Sampler(target, 1, "claim").draw(None, 3, 0)
+    assert r"ValueError: m\ud800" in str(caught.value)
