@@ -14,6 +14,7 @@ from auditor.audits.fixed_size import FixedSize
 from auditor.audits.privacy_loop import Evidence, Settings, count_effective_draws, find_resolutions, training_record
 from auditor.audits.verdict import describe_missed
 from auditor.datasets import Pair
+from auditor.errors import SpecificationError
 from auditor.events.descriptions import say_event
 from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.evidence.power import RESOLVED, draws_to_resolve, find_ceiling, reachable_level
@@ -296,6 +297,8 @@ def _evidence(result: AuditResult, found: Counterexample) -> str:
 
 def explain(result: AuditResult) -> str:
     """The counterexample of a violation, as text that fits on a screen."""
+    if not isinstance(result, AuditResult):
+        raise SpecificationError(f"explain takes the result of an audit, got {result!r}")
     found = result.counterexample
     summed = f"{result.draws:,} draws{describe_carried(result.ledger)}" if result.ledger else ""
     if result.method == ENUMERATION:

@@ -127,14 +127,17 @@ def parse_domain(text: str) -> list[Any]:
     if text.startswith(("@", "[")):
         return _read_records(text)
     low, colon, high = text.partition(":")
-    try:
-        if colon and int(high) - int(low) >= MOST:
+    if colon:
+        try:
+            first, last = int(low), int(high)
+        except ValueError:
+            first = last = 0
+        if first >= last:
+            raise SpecificationError(f'domain {text!r}: the ends must be increasing whole numbers, as in "0:10"')
+        if last - first >= MOST:
             raise SpecificationError(f"domain {text!r}: expected at most {MOST:,} values")
-        values: list[Any] = list(range(int(low), int(high) + 1)) if colon else [_value(v) for v in text.split(",")]
-    except SpecificationError:
-        raise
-    except ValueError:
-        values = []
+        return list(range(first, last + 1))
+    values = [_value(v) for v in text.split(",")]
     if len(values) < 2:
         raise SpecificationError(f'domain {text!r}: expected at least two values, as in "0,1", "0:10" or "a,b,c"')
     return values

@@ -74,6 +74,8 @@ def one_draw(function: Callable[[Any, np.random.Generator], Any]) -> OneDraw:
     An exception in a draw is an output, the symbol "raised ClassName": whether a mechanism fails may depend on the
     data, and then the failure is what gives them away.
     """
+    if not callable(function):
+        raise SpecificationError(f"one_draw takes a function (data, rng), got {function!r}")
     return OneDraw(function)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,10 +115,13 @@ class TradeoffCurve(Guarantee):
         """Read "tradeoff=FILE", a CSV file with columns alpha and beta."""
         path = Path(values["tradeoff"])
         try:
-            table = np.genfromtxt(path, delimiter=",", names=True, dtype=float)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a file without rows, which is refused below
+                table = np.genfromtxt(path, delimiter=",", names=True, dtype=float)
             return cls(tuple(table["alpha"].tolist()), tuple(table["beta"].tolist()), path.stem)
         except (OSError, ValueError, IndexError, TypeError) as error:
-            raise ValueError(f"{str(path)!r} is no CSV file with columns alpha and beta: {error}") from error
+            why = "it is empty" if isinstance(error, IndexError) else " ".join(str(error).split())
+            raise ValueError(f"{str(path)!r} is no CSV file with columns alpha and beta: {why}") from error
 
     def parameters(self) -> dict[str, object]:
         """The curve's name and number of points."""

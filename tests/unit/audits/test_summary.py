@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from auditor import SpecificationError, explain, one_draw
 from auditor.audits.summary import format_duration
 
 
@@ -24,3 +27,9 @@ from auditor.audits.summary import format_duration
 )
 def test_durations_in_words(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize("call", [explain, one_draw], ids=["explain", "one_draw"])
+def test_nothing_to_explain_or_to_draw_from_is_refused(call: Any) -> None:
+    with pytest.raises(SpecificationError, match="got None"):
+        call(None)

@@ -220,6 +220,12 @@ def test_a_domain_of_records_is_an_array_or_a_file(tmp_path: Path) -> None:
             parse_domain(wrong)
 
 
+@pytest.mark.parametrize("text", ["0:1e308", "0:1.5", "5:1", "3:3", ":"])
+def test_ends_of_a_domain_are_increasing_whole_numbers(text: str) -> None:
+    with pytest.raises(SpecificationError, match=f"domain '{text}': the ends must be increasing whole numbers"):
+        parse_domain(text)
+
+
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, NAN])
 def test_a_sensitivity_that_is_not_positive_is_refused_and_shown(sensitivity: float) -> None:
     with pytest.raises(SpecificationError) as caught:

@@ -387,6 +387,21 @@ def test_a_trade_off_curve_is_read_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "why"),
+    [("", "it is empty"), ("alpha,beta\n0,1\n0.5,0.2,7\n1,0\n", r"Line #3 \(got 3 columns instead of 2\)")],
+)
+def test_a_file_of_no_trade_off_curve_is_refused_in_one_line(
+    tmp_path: Path, rows: str, why: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    path = tmp_path / "curve.csv"
+    path.write_text(rows, encoding="utf-8")
+    with pytest.raises(SpecificationError, match=f"curve.csv' is no CSV file .*{why}") as caught:
+        parse_claim(f"tradeoff={path}")
+    assert "\n" not in str(caught.value)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("", "''"),
