@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.targets.columns import columns_of
-from auditor.targets.outputs import Batch, hash_outputs, shorten_text
-from auditor.targets.values import USUAL, kind_of, strip_type, text_of
+from auditor.targets.outputs import Batch, hash_outputs, kind_of_rows, shorten_text
+from auditor.targets.values import kind_of, strip_type, text_of
 
 Array = NDArray[np.float64]
 
@@ -29,10 +29,7 @@ def kinds_of(batch: Batch) -> list[str]:
         first = dict(zip(reversed(kinds), reversed(batch), strict=True))
         name_of = {kind: kind_of(value) for kind, value in first.items()}
         return [name_of[kind] for kind in kinds]
-    name = batch.dtype.name
-    if batch.ndim == 2:
-        return ["sequence" if name in ("float64", "bool") else name]
-    return [USUAL.get(name, name)]
+    return [kind_of_rows(batch)]
 
 
 @dataclass(frozen=True)

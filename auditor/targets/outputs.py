@@ -21,12 +21,14 @@ from auditor.targets.values import DEEPEST, PLAIN, USUAL, Raised, Typed, make_vi
 __all__ = [
     "Batch",
     "Raised",
+    "ShapedRows",
     "Typed",
     "as_batch",
     "concatenate_batches",
     "float_of",
     "hash_outputs",
     "is_number",
+    "kind_of_rows",
     "list_outputs",
     "pool_outputs",
     "read_column",
@@ -57,6 +59,43 @@ _BOOLEAN = 0x5D588B656C078965
 _MANY = 8
 
 
+class ShapedRows(np.ndarray[Any, np.dtype[Any]]):
+    """Rows of the numbers of arrays of more dimensions.
+
+    Attributes
+    ----------
+    inner : tuple of int
+        Shape of the array that each row holds.
+    """
+
+    inner: tuple[int, ...] = ()
+
+    def __array_finalize__(self, source: object) -> None:
+        """Keep the shape in views and copies."""
+        self.inner = getattr(source, "inner", ())
+
+    def __reduce__(self) -> Any:
+        """Keep the shape on the way to another process."""
+        return shape_rows, (np.asarray(self), self.inner)
+
+
+def shape_rows(rows: NDArray[Any], inner: tuple[int, ...]) -> NDArray[Any]:
+    """Rows with the shape of the arrays that they hold."""
+    shaped = rows.view(ShapedRows)
+    shaped.inner = inner
+    return shaped
+
+
+def kind_of_rows(batch: NDArray[Any]) -> str:
+    """Kind of the outputs of an array, as `kind_of` names it."""
+    name, inner = batch.dtype.name, getattr(batch, "inner", ())
+    if batch.ndim == 2 and inner:
+        return f"{'' if name in ('float64', 'bool') else name + ' '}array of shape {inner}"
+    if batch.ndim == 2:
+        return "sequence" if name in ("float64", "bool") else name
+    return USUAL.get(name, name)
+
+
 def as_batch(outputs: object, n: int) -> Batch:
     """Check what a target returned for ``n`` draws and normalise it.
 
@@ -70,8 +109,9 @@ def as_batch(outputs: object, n: int) -> Batch:
     Returns
     -------
     ndarray of shape (n,) or (n, d), or list of length n
-        A list is turned into an array if all its elements are numbers of one type, or sequences of numbers of one
-        length. Otherwise each element is brought to plain data by itself, see `make_visible`.
+        An array of more dimensions is `ShapedRows`. A list is turned into an array if all its elements are numbers of
+        one type, or sequences of numbers of one length. Otherwise each element is brought to plain data by itself, see
+        `make_visible`.
 
     Raises
     ------
@@ -85,7 +125,7 @@ def as_batch(outputs: object, n: int) -> Batch:
             return [make_visible(outputs[k : k + 1]) for k in range(n)]
         outputs = np.asarray(outputs)
         if outputs.dtype.kind in "biuf":
-            return outputs if outputs.ndim <= 2 else outputs.reshape(n, -1)
+            return outputs if outputs.ndim <= 2 else shape_rows(outputs.reshape(n, -1), outputs.shape[1:])
         return [make_visible(value) for value in (outputs if outputs.dtype.kind in "cmM" else outputs.tolist())]
     asked = f"{n} outputs were asked for, the target returned"
     if isinstance(outputs, str | bytes) or not isinstance(outputs, Sequence):
@@ -176,12 +216,14 @@ def concatenate_batches(parts: Sequence[Batch]) -> Batch:
 
     A target that changes its shape or type between calls gives a list.
     """
-    kinds = {((p.shape[1:], p.dtype) if isinstance(p, np.ndarray) else None) for p in parts}
+    kinds = {(p.shape[1:], p.dtype, getattr(p, "inner", ())) if isinstance(p, np.ndarray) else None for p in parts}
     if len(kinds) == 1 and None not in kinds:
         joined = np.concatenate([np.asarray(p) for p in parts])
         # Coordinate by coordinate: features of rows are read two to five times as fast, and sums of integers do not
         # depend on the order.
-        return np.asfortranarray(joined) if joined.ndim == 2 and joined.dtype.kind in "biu" else joined
+        joined = np.asfortranarray(joined) if joined.ndim == 2 and joined.dtype.kind in "biu" else joined
+        inner = getattr(parts[0], "inner", ())
+        return shape_rows(joined, inner) if inner else joined
     return [value for part in parts for value in list_outputs(part)]
 
 
@@ -210,6 +252,8 @@ def list_outputs(batch: Batch) -> list[Any]:
     if not isinstance(batch, np.ndarray):
         return batch
     name = batch.dtype.name
+    if getattr(batch, "inner", ()):
+        return [Typed(kind_of_rows(batch), value) for value in batch.tolist()]
     if name in USUAL and not (batch.ndim == 2 and name == "int64"):
         return list(batch.tolist())
     return [Typed(name, value) for value in batch.tolist()]

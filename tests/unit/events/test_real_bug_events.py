@@ -15,6 +15,7 @@ import fractions
 import io
 import math
 import os
+import pickle
 import struct
 import subprocess
 import sys
@@ -484,6 +485,34 @@ def test_a_type_that_changes_from_call_to_call_is_no_evidence() -> None:
         return rng.integers(0, 2, n).astype(np.int32 if rng.random() < 0.5 else np.float64)
 
     not_found(fickle, draws=4_000)
+
+
+def shaped(*shapes: tuple[int, ...]) -> Any:
+    """Noise whose shape depends on the data."""
+
+    def mechanism(data: Array, n: int, rng: np.random.Generator) -> Array:
+        return lattice_noise(rng, (n, *shapes[int(data[0]) % len(shapes)]))
+
+    return mechanism
+
+
+@pytest.mark.parametrize("shapes", [((2, 3), (3, 2)), ((1,), (1, 1)), ((4,), (2, 2))])
+def test_another_shape_of_arrays_is_caught(shapes: Any) -> None:
+    event, cause = found_event(shaped(*shapes))
+    assert event.startswith("type of the output is")
+    assert cause == "type of the output"
+    not_found(shaped(shapes[1]))
+
+
+def test_rows_keep_the_shape_of_their_arrays() -> None:
+    batch = as_batch(np.arange(12, dtype=np.uint8).reshape(2, 3, 2), 2)
+    kind = "uint8 array of shape (3, 2)"
+    assert batch.shape == (2, 6)  # type: ignore[union-attr]
+    joined = concatenate_batches([batch, pickle.loads(pickle.dumps(batch))])
+    for one in (batch, batch[1:], batch.copy(), joined, concatenate_batches([batch, [1]])[:2]):
+        np.testing.assert_array_equal(KindIs(kind)(one), 1)
+    other = as_batch(np.arange(12, dtype=np.uint8).reshape(2, 2, 3), 2)
+    np.testing.assert_array_equal(KindIs(kind)(concatenate_batches([batch, other])), [1, 1, 0, 0])
 
 
 def test_attributes_are_read() -> None:
