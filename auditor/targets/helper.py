@@ -33,7 +33,8 @@ Outputs are written with all that can be seen of them: numbers, texts, None, lis
 bytes, NaN, infinities; scalars and arrays of numpy (one of float64, int64 or bool is plain numbers, any other says its
 type) and of other libraries; complex numbers, fractions, decimal numbers and times by their parts; dataclasses,
 namedtuples, tables and other objects with their type and public attributes, or else what they contain or their public
-properties, and if there is none of these their text.
+properties, and if there is none of these their text. Lists, numbers, arrays and the like of classes of their own have
+their attributes too.
 """
 
 # ruff: noqa: E402 - see below why the path is changed before anything is imported
@@ -91,6 +92,12 @@ SKIP = -1
 RESERVED = frozenset({"__float__", "__bytes__", "__error__", "__set__", "__pairs__", "__type__"})
 #: Name of the text of an object of which nothing else can be read. No attribute has it.
 TEXT = "repr()"
+#: Name of what an object contains that has attributes besides, and of the type of an array's numbers.
+CONTENT, TYPE = "content()", "dtype()"
+#: Types whose content is read where a class is made from one of them.
+BASES = (int, float, str, bytes, list, tuple, dict, set, frozenset)
+#: Libraries whose values are read without the attributes of their objects, which hold nothing of their own.
+KNOWN = frozenset({"builtins", "collections", "numpy", "pandas", "torch", "tensorflow", "jax", "jaxlib", "cupy"})
 #: Kinds of members of a class that are read as properties.
 PROPERTIES = (property, types.GetSetDescriptorType, types.MemberDescriptorType, functools.cached_property)
 #: Objects of the interpreter, whose attributes say how they run and not what they hold.
@@ -160,6 +167,9 @@ def _object(value: Any, depth: int) -> Any:
     module = (kind.__module__ or "").partition(".")[0]
     if isinstance(value, RaisedDraw):
         return {"__error__": value.name, "message": value.message} if value.message else {"__error__": value.name}
+    content = find_content(value)
+    if content is not None:
+        return {"__type__": _name(kind), "value": encode_output(content, depth + 1)}
     if module == "numpy":
         return _of_numpy(value, depth)
     table = find_table(value) if module == "pandas" else None
@@ -186,6 +196,38 @@ def _object(value: Any, depth: int) -> Any:
             return {"__type__": elements[0], "value": encode_output(elements[1], depth + 1)}
         seen = find_parts_or_text(value)
     return {"__type__": _name(kind), "value": encode_output(seen, depth + 1)}
+
+
+def find_content(value: Any) -> dict[str, Any] | None:
+    """Find content and public attributes of what has both.
+
+    Parameters
+    ----------
+    value : object
+        Such as a list, a number or an array of a class of its own.
+
+    Returns
+    -------
+    dict or None
+        The content under the name `CONTENT`, with the attributes; None for what has no attributes, or is neither a
+        number, text or container nor an array.
+    """
+    kind = type(value)
+    if (kind.__module__ or "").partition(".")[0] in KNOWN or isinstance(value, (enum.Enum, type)):
+        return None
+    base: Any = next((base for base in BASES if isinstance(value, base)), None)
+    if base is None and not hasattr(kind, "__array__"):
+        return None
+    try:
+        attributes = _attributes(value)
+        if not attributes:
+            return None
+        if base is not None:
+            return {CONTENT: list(value) if base is tuple else base(value), **attributes}
+    except Exception:  # noqa: BLE001 - code of the target
+        return None
+    elements = find_elements(value)
+    return None if elements is None else {CONTENT: elements[1], TYPE: elements[0], **attributes}
 
 
 def find_elements(value: Any) -> tuple[str, Any] | None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from auditor.errors import TargetError
 from auditor.targets.columns import NUMBERS, Columns, ElementColumn, Path, columns_of, read_numbers
+from auditor.targets.helper import find_content
 from auditor.targets.values import DEEPEST, PLAIN, USUAL, Raised, Typed, make_visible, strip_type, text_of
 
 __all__ = [
@@ -45,6 +46,8 @@ Batch: TypeAlias = NDArray[Any] | list[Any]
 _NUMBER = (int, float, np.integer, np.floating)
 #: Types of which the numbers alone are `NUMBERS`.
 _READ = NUMBERS | {dict, list, tuple, str, bytes, set, frozenset, type(None), Raised}
+#: Types of rows that have no attributes.
+_ROWS = {list, tuple, np.ndarray}
 #: Types whose equal values have one text.
 _TEXTS = {str, bytes, type(None)}
 #: Types of numbers within which equal values have one key.
@@ -151,6 +154,9 @@ def _from_list(values: list[Any]) -> Batch:
             return values
     if len(kinds) == 1 and issubclass(next(iter(kinds)), np.integer | np.floating):
         return np.array(values)
+    own = {kind for kind in kinds if kind not in _ROWS and issubclass(kind, list | tuple | np.ndarray)}
+    if own and any(type(v) in own and find_content(v) is not None for v in values):
+        return [make_visible(v if type(v) in own and find_content(v) is not None else _row(v)) for v in values]
     if all(issubclass(kind, np.ndarray) for kind in kinds):
         return _from_arrays(values)
     if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):

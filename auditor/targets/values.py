@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.helper import TEXT, find_elements, find_parts_or_text, find_table, list_plain_elements
+from auditor.targets.helper import (
+    TEXT,
+    find_content,
+    find_elements,
+    find_parts_or_text,
+    find_table,
+    list_plain_elements,
+)
 from auditor.targets.helper import text_of as text_of
 
 #: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
@@ -119,14 +126,17 @@ def make_visible(value: Any, depth: int = 0) -> Any:
         The value itself where it is plain: numbers, texts, bytes, None, and lists, tuples, dicts and sets of them.
         `Typed` for numbers and arrays of other types of numpy, other numbers, times, tables, dataclasses and other
         objects: the name of the type with a plain value, or with parts by name, such as the numerator of a fraction or
-        the attributes of an object. What has none of these has its text. Containers below `DEEPEST` are not looked
-        into.
+        the attributes of an object, with its content if it has both. What has none of these has its text. Containers
+        below `DEEPEST` are not looked into.
     """
     kind = type(value)
     if kind in PLAIN or depth > DEEPEST:
         return value
     if kind in _CONTAINERS:
         return _visible_container(value, depth)
+    content = find_content(value)
+    if content is not None:
+        return Typed(_name(kind), make_visible(content, depth + 1))
     if isinstance(value, np.ndarray | np.generic):
         return _of_numpy(value, depth)
     if isinstance(value, (Raised | Typed | set | frozenset, type)) or inspect.isbuiltin(value):

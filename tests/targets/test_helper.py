@@ -26,7 +26,7 @@ import pytest
 
 from auditor.errors import TargetError, TargetRaised
 from auditor.targets import helper
-from auditor.targets.outputs import Raised, Typed
+from auditor.targets.outputs import Raised, Typed, as_batch, hash_outputs
 from auditor.targets.process import ProcessTarget
 from auditor.targets.values import find_unreadable, make_visible
 from auditor.targets.wire_format import decode_json
@@ -355,6 +355,36 @@ class Exact:
         return f"1/2 at {hex(id(self))}"
 
 
+class Rows(list[Any]):
+    n_rows: Any
+
+
+class Named(dict[str, Any]):
+    n_rows: Any
+
+
+class Count(int):
+    n_rows: Any
+
+
+class Grid(np.ndarray[Any, Any]):
+    n_rows: Any
+
+
+def with_rows(value: Any, n_rows: Any = 1) -> Any:
+    """The same value with an attribute."""
+    value.n_rows = n_rows
+    return value
+
+
+class Frame(Tensor):
+    """An array with an attribute besides."""
+
+    def __init__(self, elements: Any, columns: Any) -> None:
+        super().__init__(elements)
+        self.columns = columns
+
+
 MOMENT = datetime.datetime(1970, 1, 2, 0, 0, 0, 500_000)
 EAST = datetime.timezone(datetime.timedelta(hours=2))
 #: Values that are neither plain nor a container of Python's own, and what is read of them.
@@ -394,6 +424,11 @@ PARTS: list[tuple[Any, Any]] = [
     (io.BytesIO(b"x"), b"x"),
     (np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0], [1, 2.5]),
     (re.compile("a+"), {"pattern": "a+", "flags": 32, "groups": 0, "groupindex": {}}),
+    (with_rows(Rows([0.5, 1.0])), {"content()": [0.5, 1.0], "n_rows": 1}),
+    (with_rows(Named(a=0.5), "x"), {"content()": {"a": 0.5}, "n_rows": "x"}),
+    (with_rows(Count(3)), {"content()": 3, "n_rows": 1}),
+    (with_rows(np.zeros(2).view(Grid)), {"content()": [0.0, 0.0], "dtype()": "float64", "n_rows": 1}),
+    (Frame([0.5], ["x", "y"]), {"content()": [0.5], "dtype()": "float64", "columns": ["x", "y"]}),
     (Tensor(None), {helper.TEXT: "Tensor"}),
     (iter([0.5]), {helper.TEXT: "<list_iterator object>"}),
     (lambda: 0.5, {helper.TEXT: "<function <lambda>>"}),
@@ -405,6 +440,15 @@ def test_the_same_is_read_in_this_process_and_in_another(value: Any, parts: Any)
     here = make_visible(value)
     there = decode_json(json.dumps(helper.encode_output(value)).encode())
     assert repr(here) == repr(there) == repr(Typed(here.kind, parts))  # NaN is not equal to itself
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Rows([0.5]), lambda: Named(a=1), lambda: Count(3), lambda: np.zeros(2).view(Grid)]
+)
+def test_attributes_of_rows_and_numbers_tell_outputs_apart(make: Any) -> None:
+    several, other = as_batch([with_rows(make(), k) for k in (0, 1)], 2), as_batch([with_rows(make())], 1)
+    assert isinstance(several, list)
+    assert hash_outputs(several)[0] != hash_outputs(several)[1] == hash_outputs(other)[0]
 
 
 def test_what_cannot_be_read_is_said() -> None:
