@@ -322,7 +322,29 @@ def _contents(value: Any) -> Any:
         return value.as_py()
     if hasattr(value, "__float__"):
         return {"value": _to_float(value), "text": text_of(value)}
-    return _properties(value) or None
+    parts, inside = _properties(value), _inside(value)
+    if inside is None:
+        return parts or None
+    return {CONTENT: inside, **parts} if parts else inside
+
+
+def _inside(value: Any) -> Any:
+    """What an object of no known kind turns into, or iterates over; None if that is nothing."""
+    kind = type(value)
+    if hasattr(kind, "__next__"):  # reading it would change it
+        return None
+    for name in ("to_dict", "to_numpy"):
+        if callable(getattr(kind, name, None)):
+            try:
+                return getattr(value, name)()
+            except Exception:  # noqa: BLE001 - code of the target, or it wants arguments
+                continue
+    if hasattr(kind, "__iter__") or (hasattr(kind, "__getitem__") and hasattr(kind, "__len__")):
+        try:
+            return list(itertools.islice(value, LONGEST))
+        except Exception:  # noqa: BLE001 - code of the target
+            return None
+    return None
 
 
 def _to_float(value: Any) -> float:

@@ -355,6 +355,35 @@ class Exact:
         return f"1/2 at {hex(id(self))}"
 
 
+class Table:
+    """Columns behind properties, and values that it gives when it is asked."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._values)
+
+    def __iter__(self) -> Any:
+        return iter(self._values.values())
+
+
+class Convertible(Table):
+    def to_dict(self) -> dict[str, Any]:
+        return self._values
+
+
+class Bare:
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, k: int) -> float:
+        return [0.5, 1.0][k]
+
+
 class Rows(list[Any]):
     n_rows: Any
 
@@ -424,6 +453,9 @@ PARTS: list[tuple[Any, Any]] = [
     (io.BytesIO(b"x"), b"x"),
     (np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0], [1, 2.5]),
     (re.compile("a+"), {"pattern": "a+", "flags": 32, "groups": 0, "groupindex": {}}),
+    (Table({"a": [0.5]}), {"content()": [[0.5]], "columns": ["a"]}),
+    (Convertible({"a": [0.5]}), {"content()": {"a": [0.5]}, "columns": ["a"]}),
+    (Bare(), [0.5, 1.0]),
     (with_rows(Rows([0.5, 1.0])), {"content()": [0.5, 1.0], "n_rows": 1}),
     (with_rows(Named(a=0.5), "x"), {"content()": {"a": 0.5}, "n_rows": "x"}),
     (with_rows(Count(3)), {"content()": 3, "n_rows": 1}),
