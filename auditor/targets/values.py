@@ -21,7 +21,7 @@ from auditor.targets.helper import (
 )
 from auditor.targets.helper import text_of as text_of
 
-#: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
+#: Containers inside of so many others are one symbol; arbitrary, ends the reading of objects that hold themselves.
 DEEPEST = 4
 #: Types that are plain as they are, and the containers of plain values.
 PLAIN = frozenset({float, int, str, bool, bytes, type(None), np.float64, np.int64, np.bool_})
@@ -184,8 +184,8 @@ def _collect_unreadable(value: Any, depth: int, found: set[str]) -> None:
         return
     value = strip_type(value)
     if isinstance(value, list | tuple | dict):
-        if depth > DEEPEST:
-            found.add(f"containers inside of more than {DEEPEST} others")
+        if depth >= DEEPEST:
+            found.add(f"containers inside of {DEEPEST} or more others")
             return
         for part in value.values() if isinstance(value, dict) else value:
             if type(part) not in PLAIN:

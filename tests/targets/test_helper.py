@@ -491,10 +491,14 @@ def test_what_cannot_be_read_is_said() -> None:
     there = decode_json(json.dumps(helper.encode_output([opaque, {"a": [opaque]}])).encode())
     assert find_unreadable(readable) == []
     assert find_unreadable([*readable, *here, nested]) == [
-        "containers inside of more than 4 others",
+        "containers inside of 4 or more others",
         "objects of class Tensor",
     ]
     assert find_unreadable(there) == ["objects of class Tensor"]
+    inside: Any = [[[[0.5]]]]
+    assert find_unreadable([inside, make_visible(np.zeros((1, 1, 1, 2)))]) == []
+    for deep in ([inside], {"a": inside}, make_visible(np.zeros((1, 1, 1, 1, 2)))):
+        assert find_unreadable([deep]) == ["containers inside of 4 or more others"]
 
 
 def test_objects_that_hold_themselves_end(serving: Serving) -> None:
