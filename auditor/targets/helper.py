@@ -58,6 +58,7 @@ import difflib
 import enum
 import fractions
 import functools
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -76,6 +77,8 @@ from typing import Any, Callable  # noqa: UP035 - Python 3.8
 DEEPEST = 20
 #: Elements of a sequence of another class than Python's own that are read; arbitrary, ends the reading of lazy ones.
 LONGEST = 100_000
+#: Characters that the name of a type may have.
+LONGEST_NAME = 200
 #: What numpy has in the place of a time that is none.
 NO_TIME = -(2**63)
 #: From when the seconds of a time count.
@@ -417,7 +420,29 @@ def _of_numpy(value: Any, depth: int) -> Any:
         return {"__type__": "numpy.ma.MaskedArray", "value": encode_output(parts, depth + 1)}
     if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
         return {"__type__": _name(type(value)), "value": encode_output(find_parts_or_text(value), depth + 1)}
-    return _encode_typed(value.dtype.name, list_plain_elements(value), depth)
+    return _encode_typed(name_numbers(value.dtype), list_plain_elements(value), depth)
+
+
+def name_numbers(kind: Any) -> str:
+    """Name of a type of numpy, with its fields.
+
+    Parameters
+    ----------
+    kind : dtype
+        Or that of another library.
+
+    Returns
+    -------
+    str
+        With a digest of the fields where their names are too long for a name, or cannot be printed.
+    """
+    name = str(getattr(kind, "name", kind))
+    if not getattr(kind, "names", None):
+        return name
+    text = f"{name} {kind}"
+    if len(text) <= LONGEST_NAME and text.isprintable():
+        return text
+    return f"{name} {hashlib.sha256(text.encode(errors='backslashreplace')).hexdigest()}"
 
 
 def list_plain_elements(array: Any) -> Any:
@@ -514,7 +539,7 @@ def write_outputs(outputs: Any) -> str:
     if hasattr(outputs, "__array__") and not isinstance(outputs, (list, tuple)):
         if not hasattr(outputs, "dtype") or not hasattr(outputs, "tolist") or hasattr(outputs, "to_numpy"):
             outputs = outputs.__array__()
-        name = getattr(outputs.dtype, "name", str(outputs.dtype))
+        name = name_numbers(outputs.dtype)
         rows = list_plain_elements(outputs) if hasattr(outputs.dtype, "kind") else outputs.tolist()
         if not isinstance(rows, list):
             raise TypeError("expected n outputs, trial axis first, got an array without axes")

@@ -129,7 +129,7 @@ def as_batch(outputs: object, n: int) -> Batch:
         outputs = np.asarray(outputs)
         if outputs.dtype.kind in "biuf":
             return outputs if outputs.ndim <= 2 else shape_rows(outputs.reshape(n, -1), outputs.shape[1:])
-        return [make_visible(value) for value in (outputs if outputs.dtype.kind in "cmM" else outputs.tolist())]
+        return [make_visible(value) for value in (outputs if outputs.dtype.kind in "cmMV" else outputs.tolist())]
     asked = f"{n} outputs were asked for, the target returned"
     if isinstance(outputs, str | bytes) or not isinstance(outputs, Sequence):
         if hasattr(outputs, "__array__"):
@@ -195,6 +195,8 @@ def _from_arrays(values: list[NDArray[Any]]) -> Batch:
 def _row(value: Any) -> Any:
     """One output, an array as its elements; with the type of numbers that are not of the usual one."""
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray) or value.ndim == 0:
+        return value
+    if value.dtype.names:
         return value
     named = value.dtype.kind in "iuf" and value.dtype.name != "float64"
     return Typed(value.dtype.name, value.tolist()) if named else value.tolist()

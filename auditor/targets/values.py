@@ -18,6 +18,7 @@ from auditor.targets.helper import (
     find_parts_or_text,
     find_table,
     list_plain_elements,
+    name_numbers,
 )
 from auditor.targets.helper import text_of as text_of
 
@@ -243,7 +244,7 @@ def _visible_container(value: Any, depth: int) -> Any:
 def _of_numpy(value: Any, depth: int) -> Any:
     if isinstance(value, np.ma.MaskedArray):
         return Typed("numpy.ma.MaskedArray", {"data": value.data.tolist(), "mask": np.ma.getmaskarray(value).tolist()})
-    name = value.dtype.name
+    name = name_numbers(value.dtype)
     if isinstance(value, np.generic):
         if isinstance(value, np.void):  # a row of fields, or bytes
             return Typed(name, list(value.item()) if value.dtype.names else value.item())
@@ -255,7 +256,8 @@ def _of_numpy(value: Any, depth: int) -> Any:
     listed = value.tolist() if value.dtype.kind in "biuf" else list_plain_elements(value)
     if value.dtype.kind in "biufcmM":
         return listed if name in USUAL else Typed(name, listed)
-    return make_visible(listed, depth)
+    seen = make_visible(listed, depth)
+    return Typed(name, seen) if value.dtype.names else seen
 
 
 def _name(kind: type) -> str:

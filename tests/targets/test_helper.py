@@ -29,7 +29,7 @@ from auditor.targets import helper
 from auditor.targets.outputs import Raised, Typed, as_batch, hash_outputs
 from auditor.targets.process import ProcessTarget
 from auditor.targets.values import find_unreadable, make_visible
-from auditor.targets.wire_format import decode_json
+from auditor.targets.wire_format import decode_json, is_name
 
 HELPER = Path(helper.__file__)
 
@@ -481,6 +481,22 @@ def test_attributes_of_rows_and_numbers_tell_outputs_apart(make: Any) -> None:
     several, other = as_batch([with_rows(make(), k) for k in (0, 1)], 2), as_batch([with_rows(make())], 1)
     assert isinstance(several, list)
     assert hash_outputs(several)[0] != hash_outputs(several)[1] == hash_outputs(other)[0]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_names_of_fields_are_read(whole: bool) -> None:
+    def rows(name: str) -> Any:
+        found = np.array([(0.5, 1), (1.5, 2)], dtype=[(name, "<f8"), ("n", "<i4")])
+        return as_batch(found, 2) if whole else as_batch([found[:1], found[1:]], 2)
+
+    first, other = rows("a"), rows("b")
+    assert first[0].kind == "void96 [('a', '<f8'), ('n', '<i4')]" != other[0].kind
+    np.testing.assert_array_equal(hash_outputs(first), hash_outputs([one.value for one in first]))
+    found = np.array([(0.5, 1)], dtype=[("a", "<f8"), ("n", "<i4")])
+    assert decode_json(json.dumps(helper.encode_output(found)).encode()).kind == first[0].kind
+    assert json.loads(helper.write_outputs(found))["__type__"] == first[0].kind
+    for name in ("a" * 300, "\n"):
+        assert is_name(helper.name_numbers(np.dtype([(name, "<f8")])))
 
 
 def test_what_cannot_be_read_is_said() -> None:
