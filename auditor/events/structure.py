@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 _LOOK = 300
 #: Places that are read as symbols; arbitrary, each costs a sort when events are learned.
 _PARTS = 8
+#: Integers up to here are floats exactly.
+_EXACT = 2**53
 #: Rows are transcripts, rather than measurements, if their most frequent values are so many of all elements, and the
 #: rows themselves hardly repeat, if so many are different; both arbitrary.
 _COVERED, _REPEATED = 0.5, 0.5
@@ -195,12 +197,15 @@ def structure_of(x: Batch, y: Batch) -> Structure:
     -------
     Structure
         For lists of containers: numbers and symbols at each place, statistics of all elements, and the values that
-        repeat most. For rows of more than two numbers the values that repeat; nothing for all other outputs.
+        repeat most. For rows of more than two numbers the values that repeat, for
+        integers that differ and are one float the integers themselves; nothing for all other outputs.
     """
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
-        if x.ndim == 2 and x.shape[1:] == y.shape[1:] and x.shape[1] > 2:
-            return Structure(tuple(_of_rows(np.concatenate([x[:_LOOK], y[:_LOOK]]))))
-        return Structure()
+        if x.ndim != 2 or x.shape[1:] != y.shape[1:]:
+            return Structure()
+        rows = np.concatenate([x[:_LOOK], y[:_LOOK]])
+        parts = tuple(PartAt((j,)) for j in _close_columns(rows))
+        return Structure(tuple(_of_rows(rows)) if x.shape[1] > 2 else (), parts)
     looked = OutputList(value for side in (x, y) for value in _as_list(side[:_LOOK]))
     table = Table(looked)
     if not table.inside.any():
@@ -215,7 +220,28 @@ def structure_of(x: Batch, y: Batch) -> Structure:
     kinds += ["missing"] if table.missing().any() else []
     found += [Elements(kind) for kind in kinds]
     found += [Elements(kind, value) for value in table.most_frequent() for kind in ("count", "first", "last")]
-    return Structure(tuple(found), tuple(PartAt(path) for path in symbolic[:_PARTS]))
+    close = [path for path in numeric if _may_be_close(Item(path)(looked)) and _are_close(values_at(looked, path))]
+    return Structure(tuple(found), tuple(PartAt(path) for path in (*symbolic[:_PARTS], *close[:_PARTS])))
+
+
+def _may_be_close(numbers: NDArray[Any]) -> bool:
+    """Whether there are numbers beyond those that floats hold exactly."""
+    return not bool((np.abs(numbers.astype(np.float64)) <= _EXACT).all())
+
+
+def _are_close(values: Sequence[Any]) -> bool:
+    """Whether integers differ that are one float, and repeat: they are symbols besides."""
+    plain = [value for value in map(strip_type, values) if isinstance(value, int | np.integer)]
+    large = {int(value) for value in plain if abs(int(value)) > _EXACT}
+    return len(large) <= _REPEATED * len(values) and len(set(map(float_of, large))) < len(large)
+
+
+def _close_columns(rows: NDArray[Any]) -> list[int]:
+    """Columns of integers that differ and are one float."""
+    if rows.dtype.kind not in "iu" or rows.dtype.itemsize < 8 or not _may_be_close(rows):
+        return []
+    places = np.flatnonzero((np.abs(rows.astype(np.float64)) > _EXACT).any(axis=0)).tolist()
+    return [j for j in places if _are_close(rows[:, j].tolist())][:_PARTS]
 
 
 def _as_list(batch: Batch) -> list[Any]:

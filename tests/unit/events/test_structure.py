@@ -54,6 +54,24 @@ def test_values_are_told_apart_by_kind_and_numbers_by_value() -> None:
     assert make_token(object()) is None
 
 
+@pytest.mark.parametrize("form", [lambda a, b: {"id": a, "x": b}, lambda a, b: [a, b], lambda a, b: np.array([a, b])])
+def test_integers_that_are_one_float_are_told_apart(form: Any) -> None:
+    def numbered(data: NDArray[Any], n: int, rng: np.random.Generator) -> Any:
+        return [form(2**60 + int(data[0]), int(rng.integers(10**6))) for _ in range(n)]
+
+    found = audit(numbered, PureDP(1), Pair(np.array([0]), np.array([1])), draws=500)
+    assert found.verdict == "violation"
+    assert found.event is not None
+    assert f"is {2**60}" in found.event
+
+
+def test_integers_that_are_different_floats_are_no_symbols() -> None:
+    for large in (2**60 + 2**20 * np.arange(2), np.arange(2), np.arange(2) + 0.5):
+        rows = np.column_stack([np.tile(large, 40), np.arange(80)])
+        assert structure_of(rows[:40], rows[40:]).parts == ()
+        assert structure_of(rows[:40].tolist(), rows[40:].tolist()).parts == ()
+
+
 RAGGED: list[Any] = [[3, 1, 2, 2], ["a", "b", "a"], [None, NAN, 2.0, math.inf], [], {"k": 1, "m": [True, "a"]}, "a", 7]
 
 
