@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -52,6 +52,8 @@ class Verdict(StrEnum):
 
 #: Verdicts that flag a claim.
 FLAGGED = (Verdict.VIOLATION, Verdict.DEVIATION)
+#: Digits that a certainty may have: the smallest alpha is 5e-324.
+_DIGITS = 400
 #: Text shown for a private dataset.
 NOT_SHOWN = "(not shown)"
 
@@ -566,9 +568,10 @@ def format_certainty(alpha: float, whole: int = 1) -> str:
     >>> format_certainty(0.01), format_certainty(1.07e-5, 100)
     ('0.99', '99.9989')
     """
-    error = Decimal(whole) * Decimal(repr(float(alpha)))
-    step = Decimal(1).scaleb(error.adjusted() - 1)
-    return f"{(whole - error).quantize(step, rounding=ROUND_FLOOR).normalize():f}"
+    with localcontext(Context(prec=_DIGITS)):  # also where a target has set another precision
+        error = Decimal(whole) * Decimal(repr(float(alpha)))
+        step = Decimal(1).scaleb(error.adjusted() - 1)
+        return f"{(whole - error).quantize(step, rounding=ROUND_FLOOR).normalize():f}"
 
 
 def describe_carried(ledger: Mapping[str, Any]) -> str:

@@ -23,6 +23,8 @@ COARSEST = 0.05
 LOWEST = 0.02
 #: No number of draws that anybody will pay for rejects more than this (2 e^20 / ln(1/alpha) draws, about 10^9).
 HIGHEST = 20.0
+#: Levels above it have a grid that is as fine relatively, as it would not fit into memory otherwise.
+LARGE = 1000.0
 #: Levels below it are rounded relatively; arbitrary, between the usual sizes of epsilon and of delta.
 _SMALL = 0.01
 #: Levels evaluated at once by `lower_bound`; arbitrary, makes the evaluation lazy.
@@ -45,10 +47,11 @@ def level_grid(claimed: float, highest: float = math.inf, unit: float = 1.0) -> 
     -------
     ndarray of shape (n_levels,)
         Increasing, positive; it holds ``claimed`` unless that is 0, and has steps of at most 0.005 between 0.9 and 1.1
-        times the claimed level.
+        times the claimed level, or of 5e-6 of it above `LARGE`.
     """
     centre = claimed if claimed > 0 else unit
-    near = np.arange(math.floor(-0.1 * centre / FINE), math.ceil(0.1 * centre / FINE) + 1) * FINE + centre
+    step = FINE * max(1.0, centre / LARGE)
+    near = np.arange(math.floor(-0.1 * centre / step), math.ceil(0.1 * centre / step) + 1) * step + centre
     top = max(HIGHEST, 10 * centre)
     grid = np.concatenate(
         [
@@ -59,8 +62,8 @@ def level_grid(claimed: float, highest: float = math.inf, unit: float = 1.0) -> 
             _steps(4 * centre, top, COARSE),
         ]
     )
-    # Nine decimals for levels of the size of an epsilon, nine digits for those of the size of a delta.
-    grid = grid.round(9) if centre >= _SMALL else (grid / centre).round(9) * centre
+    # Nine decimals for levels of the size of an epsilon, nine digits for smaller and larger ones.
+    grid = grid.round(9) if _SMALL <= centre <= LARGE else (grid / centre).round(9) * centre
     merged: Array = np.unique(np.append(grid, centre))
     return merged[merged <= highest]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Context, localcontext
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from auditor import SpecificationError, explain, one_draw
 from auditor.audits.summary import format_duration
+from auditor.results import format_certainty
 
 
 @pytest.mark.parametrize(
@@ -33,3 +36,11 @@ def test_durations_in_words(seconds: float, text: str) -> None:
 def test_nothing_to_explain_or_to_draw_from_is_refused(call: Any) -> None:
     with pytest.raises(SpecificationError, match="got None"):
         call(None)
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-30, 5e-324])
+def test_a_certainty_of_any_alpha_is_written_whatever_the_precision_of_decimals(alpha: float) -> None:
+    with localcontext(Context(prec=1)):
+        text = format_certainty(alpha)
+    assert text.startswith("0.99")
+    assert 1 - Fraction(text) >= Fraction(alpha) * Fraction(99, 100)

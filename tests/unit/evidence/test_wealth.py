@@ -427,3 +427,12 @@ def test_the_grid_is_increasing_positive_and_reaches_what_matters(claimed: float
     assert claimed in grid
     assert grid[-1] >= 4 * claimed
     np.testing.assert_array_equal(grid, level_grid(claimed))
+
+
+@pytest.mark.parametrize("claimed", [1e3, 1e7, 1e12, 1e300])
+def test_the_grid_of_a_level_of_any_size_fits_into_memory(claimed: float) -> None:
+    grid = level_grid(claimed)
+    assert len(grid) < 100_000
+    assert claimed in grid
+    near = grid[(grid > 0.9 * claimed) & (grid < 1.1 * claimed)]
+    assert np.diff(near).max() < 1e-5 * claimed
