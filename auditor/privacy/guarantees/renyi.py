@@ -236,8 +236,9 @@ class RenyiDP(_Renyi):
     def __post_init__(self) -> None:
         if not isinstance(self.bounds, Mapping) or not self.bounds:
             raise ValueError(f"bounds must map orders to bounds, as in {{2: 0.3, 8: 1.1}}, got {self.bounds!r}")
-        checked = {number("an order", a, 1.0): number("a bound", r) for a, r in sorted(self.bounds.items())}
-        if min(checked) <= 1 or min(checked.values()) <= 0:
+        low = any(isinstance(value, int | float) and value <= 1 for value in self.bounds)
+        checked = {} if low else {number("an order", a): number("a bound", r) for a, r in sorted(self.bounds.items())}
+        if low or min(checked.values()) <= 0:
             raise ValueError(f"orders must be above 1 and bounds above 0, got {self.bounds!r}")
         object.__setattr__(self, "bounds", checked)
 

@@ -414,7 +414,8 @@ def test_a_file_of_no_trade_off_curve_is_refused_in_one_line(
         ("delta=1e-6", "delta"),
         ("renyi=2", "'2'"),
         ("renyi=2:0.3,2:0.4", "'2:0.4'"),
-        ("renyi=1:0.3", "1.0"),
+        ("renyi=1:0.3", "orders must be above 1 and bounds above 0, got {1.0: 0.3}"),
+        ("renyi=0.5:0.3", "orders must be above 1 and bounds above 0, got {0.5: 0.3}"),
         ("tradeoff=nowhere.csv", "'nowhere.csv'"),
     ],
 )
