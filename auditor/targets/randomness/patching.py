@@ -242,9 +242,9 @@ def _is_library(module: types.ModuleType) -> bool:
 
 
 class WatchedGenerators:
-    """Generators of this process by their states, which tell whether one was drawn from.
+    """Generators of this process, by their states.
 
-    Objects may hold generators that no substitute reaches: an attribute, a closure, a method that was kept.
+    The states tell whether one was drawn from. Objects may hold generators that no substitute reaches: an attribute, a closure, a method that was kept.
     """
 
     def __init__(self) -> None:
