@@ -244,7 +244,8 @@ def _is_library(module: types.ModuleType) -> bool:
 class WatchedGenerators:
     """Generators of this process, by their states.
 
-    The states tell whether one was drawn from. Objects may hold generators that no substitute reaches: an attribute, a closure, a method that was kept.
+    The states tell whether one was drawn from. Objects may hold generators that no
+    substitute reaches: an attribute, a closure, a method that was kept.
     """
 
     def __init__(self) -> None:
