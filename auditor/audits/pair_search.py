@@ -103,7 +103,9 @@ class LoneOutputs:
         self._looked_at = 0
 
     def next_pair(self, learners: Sequence[EventLearner]) -> int | None:
-        """Index of a pair that stands out, while such pairs have less than their part of the draws.
+        """Give the index of a pair with an output of its own.
+
+        None while there is none, or where such pairs have had their part of the draws.
 
         Parameters
         ----------

@@ -163,13 +163,13 @@ def find_differences(
     found = [*findings, *leads]
     if _are_equal(x.output, y.output) or any(f.kind == OTHER_KIND for f in findings):
         return Differences(drop_repeats(found))
-    blank = _blank_numbers(make_visible(x.output)), _blank_numbers(make_visible(y.output))
     explained = all_forced and _are_equal(x.output, z.output)
-    if blank[0] != blank[1] and not explained:
-        return _judge_blanks(runs, pair, seed, blank, found, name)
     numbers = numbers_in(x.output), numbers_in(y.output)
     if numbers[0].shape != numbers[1].shape or not numbers[0].size:
         return Differences(drop_repeats(found), "they are no numbers, or not as many")
+    blank = _blank_numbers(make_visible(x.output)), _blank_numbers(make_visible(y.output))
+    if blank[0] != blank[1] and not explained:
+        return _judge_blanks(runs, pair, seed, blank, found, name)
     judged = _judge_output(runs, guarantee, pair, seed, (x, y), numbers, name)
     if isinstance(judged, str):
         # Where the values of all primitives are the same on both, and so is the output, nothing else differs.
@@ -190,10 +190,7 @@ def _judge_blanks(
     for other in range(seed + 1000, seed + 1000 + _KINDS):
         again = (_blank_numbers(make_visible(runs.run(data, other).output)) for data in (pair.x, pair.y))
         if tuple(again) != blank:
-            numbers = [numbers_in(runs.run(data, seed).output) for data in (pair.x, pair.y)]
-            alike = numbers[0].size and numbers[0].shape == numbers[1].shape
-            why = "they differ in more than numbers" if alike else "they are no numbers, or not as many"
-            return Differences(drop_repeats(found), why)
+            return Differences(drop_repeats(found), "they differ in more than numbers")
     bare = ReplayFinding("data reach the output without noise", "what is no number differs", name)
     return Differences(drop_repeats([*found, bare]))
 

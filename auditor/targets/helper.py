@@ -325,13 +325,13 @@ def _contents(value: Any) -> Any:
         return value.as_py()
     if hasattr(value, "__float__"):
         return {"value": _to_float(value), "text": text_of(value)}
-    parts, inside = _properties(value), _inside(value)
+    parts, inside = _properties(value), _convert_or_iterate(value)
     if inside is None:
         return parts or None
     return {CONTENT: inside, **parts} if parts else inside
 
 
-def _inside(value: Any) -> Any:
+def _convert_or_iterate(value: Any) -> Any:
     """What an object of no known kind turns into, or iterates over; None if that is nothing."""
     kind = type(value)
     if hasattr(kind, "__next__"):  # reading it would change it

@@ -141,16 +141,18 @@ def enumerate_outputs(target: Mechanism, data: Any, source: ControlledSource, bu
     return found
 
 
-def _walk_anew(target: Mechanism, data: Any, source: ControlledSource, budget: Budget) -> Outcomes:
+def _walk_anew(
+    target: Mechanism, data: Any, source: ControlledSource, budget: Budget, repeats: int = _REPEATS
+) -> Outcomes:
     """Walk all paths, anew where some draws have to be plain numbers."""
     plain: frozenset[int] = frozenset()
     for _ in range(_RESTARTS):
         try:
-            return _walk(target, data, source, budget, plain)
+            return _walk(target, data, source, budget, plain, repeats)
         except NeedsNumbers as signal:
             plain |= signal.draws
     try:
-        return _walk(target, data, source, budget, _ALL)
+        return _walk(target, data, source, budget, _ALL, repeats)
     except NeedsNumbers:
         raise Uncontrolled("it treats random numbers in a way that is not followed") from None
 
@@ -168,7 +170,7 @@ def run_once(target: Mechanism, data: Any, source: ControlledSource, budget: Bud
     tuple of (RandomPath, object) or None
         The path, and its output; None where it cannot be followed, which a walk says.
     """
-    path = RandomPath(plain=_ALL, deadline=budget.deadline)
+    path = RandomPath((), _ALL, budget.deadline, budget.lost / 64)
     try:
         with source.using(path):
             output = _call(target, data, source)
@@ -214,7 +216,8 @@ def follow_units(source: ControlledSource, units: Sequence[Callable[..., Any]], 
     -----
     Valid because: what a unit returns depends on its arguments and on draws that nothing else uses, if it reads no
     state that changes. So given its arguments it is independent of everything else, and its probabilities are those of
-    its walk.
+    its walk, in which each path is tried on plain numbers. That no other generator is drawn from is seen in the walk
+    around it.
     """
     for unit in units:
         if not callable(unit):
@@ -230,7 +233,7 @@ def _as_unit(unit: Callable[..., Any], source: ControlledSource, budget: Budget)
         others = {name: _decide_value(value) for name, value in named.items()}
         key = freeze_output([_replace_generator(plain), _replace_generator(list(others.items()))])
         if key not in tables:
-            walked = enumerate_outputs(lambda *_: [unit(*plain, **others)], None, source, budget)
+            walked = _walk_anew(lambda *_: [unit(*plain, **others)], None, source, budget, repeats=0)
             tables[key] = _table_of(walked, unit)
         return draw_number(source.current(), tables[key])
 
@@ -261,7 +264,9 @@ def _table_of(walked: Outcomes, unit: Callable[..., Any]) -> MassTable:
     return MassTable(numbers, np.array(list(walked.masses.values())), walked.whole, frozenset(walked.caveats))
 
 
-def _walk(target: Mechanism, data: Any, source: ControlledSource, budget: Budget, plain: frozenset[int]) -> Outcomes:
+def _walk(
+    target: Mechanism, data: Any, source: ControlledSource, budget: Budget, plain: frozenset[int], repeats: int
+) -> Outcomes:
     found = Outcomes()
     waiting: list[tuple[float, tuple[int, ...]]] = [(-1.0, ())]
     rest = 1.0
@@ -282,7 +287,7 @@ def _walk(target: Mechanism, data: Any, source: ControlledSource, budget: Budget
             break
         if counted is not None:
             _try_plainly(target, data, source, path, expected, plain)
-            if len(tried) < _REPEATS:
+            if len(tried) < repeats:
                 tried.append((path, expected))
         for key, (probability, value) in (counted or {}).items():
             found.masses[key] = found.masses.get(key, 0.0) + probability
@@ -293,9 +298,9 @@ def _walk(target: Mechanism, data: Any, source: ControlledSource, budget: Budget
         found.whole &= path.whole
         found.caveats |= path.caveats
         rest = -math.fsum(m for m, _ in waiting) if len(waiting) < 64 or found.paths % 64 == 0 else rest
-    for path, expected in itertools.islice(itertools.cycle(tried), max(0, _REPEATS - found.paths)):
+    for path, expected in itertools.islice(itertools.cycle(tried), max(0, repeats - found.paths)):
         if time.monotonic() > budget.deadline:
-            raise Uncontrolled(f"the time was up before it had run {_REPEATS} times with the same random numbers")
+            raise Uncontrolled(f"the time was up before it had run {repeats} times with the same random numbers")
         _try_plainly(target, data, source, path, expected, _ALL)
     found.whole &= not waiting
     total = math.fsum(found.masses.values())

@@ -44,7 +44,7 @@ SEEDED = Settings(draws=2_000, comparisons=24, alpha=1e-3)
 UNSEEDED = replace(SEEDED, independence=False)
 
 
-class Killed(BaseException):
+class Killed(KeyboardInterrupt):
     """Ends a night as a kill does, for the file: nothing is written any more."""
 
 
