@@ -68,20 +68,20 @@ EVEN = 0.5
 EVEN_OF_FEW, SHOWN = 0.1, 300
 #: Draws, both sides, for which one of many pairs is opened: 8 a side are a part `OPENING` of them.
 EACH = 64
-#: A pair stands out if one of its datasets gives an output that nothing else gives, and this many times more often than
-#: any other pair has such an output. Of 200 pairs that keep the claim exactly, one gave an output of its own once more
-#: than the next, by chance, in most audits. Chosen by simulation on seeds from 55,000 on, as are the next ones.
+#: An output is exclusive if only one dataset of one pair gives it. A pair is drawn from for that if it has given one in
+#: this many draws more than any other pair. Chosen by simulation on seeds from 55,000 on, as are the next ones: with 1, a
+#: defect that shows no such output took 1.2 times as many draws on one of 200 pairs.
 APART = 2
-#: Part of the draws that go to pairs that stand out. Where each pair has outputs of its own, one often stands out by
-#: chance: then a defect of another pair takes up to a third more draws.
-STANDING_OUT = 0.25
-#: Fewest pairs beside which one can stand out. Draws a side of each pair that are looked at for such outputs, and the
+#: Part of the draws that go to such pairs. Where each pair has outputs of its own, one is often ahead by chance: then a
+#: defect of another pair takes up to a third more draws.
+EXCLUSIVE = 0.25
+#: Fewest pairs that are compared. Draws a side of each pair that are looked at for such outputs, and the
 #: growth of all draws after which they are looked at again. Arbitrary, the latter two for time.
 BESIDE, LOOKED_AT, LOOK_AGAIN = 8, 512, 1.1
 
 
-class LoneOutputs:
-    """Outputs that one dataset of one pair gives and nothing else does.
+class ExclusiveOutputs:
+    """Outputs that only one dataset of one pair gives.
 
     A code for an error, say, or a value that only one row makes possible. It takes far fewer draws to see that no other
     pair gives it than to see, on the pair alone, that its two probabilities differ by more than the claim allows.
@@ -89,7 +89,7 @@ class LoneOutputs:
     Attributes
     ----------
     spent : int
-        Draws a side that pairs had because they stood out.
+        Draws a side that pairs had because of such outputs.
 
     Notes
     -----
@@ -103,7 +103,7 @@ class LoneOutputs:
         self._looked_at = 0
 
     def next_pair(self, learners: Sequence[EventLearner]) -> int | None:
-        """Give the index of a pair with an output of its own.
+        """Give the index of a pair with an exclusive output.
 
         None while there is none, or where such pairs have had their part of the draws.
 
@@ -117,14 +117,14 @@ class LoneOutputs:
             self.spent, self._given = self.spent + learners[k].n - before, None
         total = sum(learner.n for learner in learners)
         if total >= LOOK_AGAIN * self._looked_at:
-            self._found, self._looked_at = _find_standing_out(learners), total
-        if self._found is None or self.spent >= STANDING_OUT * total:
+            self._found, self._looked_at = _find_exclusive(learners), total
+        if self._found is None or self.spent >= EXCLUSIVE * total:
             return None
         self._given = self._found, learners[self._found].n
         return self._found
 
 
-def _find_standing_out(learners: Sequence[EventLearner]) -> int | None:
+def _find_exclusive(learners: Sequence[EventLearner]) -> int | None:
     """Index of the pair that gives an output of its own most often, by `APART` at least; None if there is none."""
     sides = [keys[:LOOKED_AT] for keys in chain.from_iterable(learner.reservoir.keys() for learner in learners)]
     side = np.repeat(np.arange(len(sides)), [len(keys) for keys in sides])
@@ -139,7 +139,9 @@ def _find_standing_out(learners: Sequence[EventLearner]) -> int | None:
     return found if most[found] - np.delete(most, found).max(initial=0) >= APART else None
 
 
-def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False, lone: LoneOutputs | None = None) -> int:
+def next_pair(
+    learners: Sequence[EventLearner], first: int, even: bool = False, exclusive: ExclusiveOutputs | None = None
+) -> int:
     """Index of the next pair, a function of past draws.
 
     Up to `AT_ONCE` pairs are drawn from once each, then the one whose best event may show the highest level. "May show"
@@ -149,8 +151,8 @@ def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False, 
     More pairs are opened in their order, with a part `OPENING` of the draws, so that the first ones, which should be
     the most promising, have their verdict early and the number of the others costs nothing then. No pair is left behind
     the others by more than `EVEN` and `EVEN_OF_FEW` say: its first draws may have been unlucky, so that its best event
-    says nothing of it. Before all that, a part `STANDING_OUT` of the draws goes to a pair that stands out among the
-    others, see `LoneOutputs`.
+    says nothing of it. Before all that, a part `EXCLUSIVE` of the draws goes to a pair with an output that
+    only one of its datasets gives, see `ExclusiveOutputs`.
 
     Parameters
     ----------
@@ -160,8 +162,8 @@ def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False, 
         Draws a side of a pair's first chunk.
     even : bool
         Treat few pairs as many.
-    lone : LoneOutputs, optional
-        Finds which of many pairs stands out, the same for all calls of an audit; by default none does.
+    exclusive : ExclusiveOutputs, optional
+        Finds which of many pairs has them, the same for all calls of an audit; by default none has any.
 
     Notes
     -----
@@ -169,18 +171,18 @@ def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False, 
     supermartingale, so it needs no correction for the number of pairs.
     """
     if len(learners) > AT_ONCE or even:
-        return _of_many(learners, first, lone)
+        return _of_many(learners, first, exclusive)
     for index, learner in enumerate(learners):
         if learner.n < first:
             return index
     return _among_opened(learners, len(learners), EVEN_OF_FEW, SHOWN)
 
 
-def _of_many(learners: Sequence[EventLearner], first: int, lone: LoneOutputs | None) -> int:
+def _of_many(learners: Sequence[EventLearner], first: int, exclusive: ExclusiveOutputs | None) -> int:
     """Open the next pair, or draw from an open one."""
     opened = next((k for k, learner in enumerate(learners) if learner.n < first), len(learners))
-    if lone is not None and opened >= BESIDE:
-        found = lone.next_pair(learners[:opened])
+    if exclusive is not None and opened >= BESIDE:
+        found = exclusive.next_pair(learners[:opened])
         if found is not None:
             return found
     if opened < len(learners) and opened * first <= OPENING * sum(learner.n for learner in learners):

@@ -16,7 +16,7 @@ from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.dependence import Trace, looked_at
 from auditor.audits.independence import COMPARISONS
 from auditor.audits.loop import ChunkLoop, ChunkRule
-from auditor.audits.pair_search import LoneOutputs, next_pair
+from auditor.audits.pair_search import ExclusiveOutputs, next_pair
 from auditor.datasets import Pair
 from auditor.errors import SpecificationError, check_alpha, check_positive
 from auditor.events.cause_kinds import read_kinds
@@ -510,7 +510,7 @@ def collect_evidence(
     evidence.learners = learners_of(sampler, guarantee, pairs, settings)
     if past is not None:
         evidence.take_up(past)
-    numbers, lone = dict(evidence.past.chains), LoneOutputs()
+    numbers, exclusive = dict(evidence.past.chains), ExclusiveOutputs()
     known, before = len(evidence.past.words), evidence.n
     loop = ChunkLoop(CHUNKS, settings.draws // 2, settings.seconds, settings.chunks, number=len(evidence.chunks))
     rejected, widest = evidence.refuted(settings.alpha), 1
@@ -519,7 +519,7 @@ def collect_evidence(
     if refuted_before and settings.stop == "verdict" and evidence.past.memory and pending is None:
         return evidence
     for chunk in loop:
-        k = next_pair(evidence.learners, FIRST, settings.even, lone) if pending is None else pending.pair
+        k = next_pair(evidence.learners, FIRST, settings.even, exclusive) if pending is None else pending.pair
         learner = evidence.learners[k]
         # What is fitted counts only if the next chunk is drawn: a run that time cut short can then be replayed.
         if loop.begun and not learner.fit(rejected, loop.clock.left):

@@ -24,11 +24,11 @@ from auditor.audits.pair_search import (
     EACH,
     EVEN,
     EVEN_OF_FEW,
+    EXCLUSIVE,
     LEAST,
     OPENING,
     SHOWN,
-    STANDING_OUT,
-    LoneOutputs,
+    ExclusiveOutputs,
     keep_affordable,
     next_pair,
 )
@@ -407,17 +407,17 @@ def test_a_pair_stands_out_by_outputs_that_nothing_else_gives(
 ) -> None:
     learners = [drawn(USUAL, USUAL) for _ in range(10)]
     learners[4], learners[7] = drawn(x, y), drawn(USUAL, others + USUAL[len(others) :])
-    assert LoneOutputs().next_pair(learners) == found
+    assert ExclusiveOutputs().next_pair(learners) == found
 
 
 def test_pairs_that_stand_out_take_a_part_of_the_draws_and_no_more() -> None:
     learners = [drawn([99, 99, *USUAL[2:]] if k == 20 else USUAL, USUAL) for k in range(AT_ONCE + 1)]
-    lone, standing_out = LoneOutputs(), 0
+    lone, standing_out = ExclusiveOutputs(), 0
     while (total := sum(found.n for found in learners)) < 100_000:
-        k = next_pair(learners, FIRST, lone=lone)
+        k = next_pair(learners, FIRST, exclusive=lone)
         standing_out += k == 20
         learners[k].n += CHUNKS.size(learners[k].n)
-    assert abs(lone.spent - STANDING_OUT * total) <= 0.06 * total  # a chunk is up to a fifth of the pair's draws
+    assert abs(lone.spent - EXCLUSIVE * total) <= 0.06 * total  # a chunk is up to a fifth of the pair's draws
     assert standing_out > 10
 
 
@@ -425,7 +425,7 @@ def test_pairs_that_stand_out_take_a_part_of_the_draws_and_no_more() -> None:
 def test_no_pair_stands_out_beside_a_few(opened: int, chosen: int) -> None:
     learners = [drawn([99, 99, *USUAL[2:]] if k == 3 else USUAL, USUAL) for k in range(opened)]
     learners += [learner(0, math.inf) for _ in range(AT_ONCE)]
-    assert next_pair(learners, FIRST, lone=LoneOutputs()) == chosen
+    assert next_pair(learners, FIRST, exclusive=ExclusiveOutputs()) == chosen
 
 
 def leaks_on(where: int) -> Any:
