@@ -72,8 +72,8 @@ EACH = 64
 #: this many draws more than any other pair. Chosen by simulation on seeds from 55,000 on, as are the next ones: with 1,
 #: a defect that shows no such output took 1.2 times as many draws on one of 200 pairs.
 APART = 2
-#: Part of the draws that go to such pairs. Where each pair has outputs of its own, one is often ahead by chance: level 2
-#: on one of 200 pairs then takes 1.4 times as many draws (geometric means of 24 audits on seeds from 60,000 on).
+#: Part of the draws that go to such pairs. Where each pair has outputs of its own, one is often ahead by chance: level
+#: 2 on one of 200 pairs then takes 1.4 times as many draws (geometric means of 24 audits on seeds from 60,000 on).
 EXCLUSIVE = 0.25
 #: Fewest pairs that are compared, draws a side of each pair that are looked at, and the growth of all draws after which
 #: they are looked at again. Arbitrary, the latter two for time.
