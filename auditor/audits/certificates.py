@@ -406,6 +406,8 @@ def _check_domain(relation: Any, domain: Any, rows: Any, min_rows: Any) -> None:
 
 def _show_event(level: Level, x: Outcomes, y: Outcomes) -> str | None:
     """The outputs that refute a claim, with their probabilities on both datasets; None if they are not known."""
+    if not level.outputs:  # the level is not that of one event
+        return None
     first, second = (x, y) if level.forward else (y, x)
     outputs = sorted(level.outputs, key=lambda key: -first.masses.get(key, 0.0))
     values = first.values | second.values
@@ -413,8 +415,6 @@ def _show_event(level: Level, x: Outcomes, y: Outcomes) -> str | None:
         f" and {len(outputs) - 3} more" if len(outputs) > 3 else ""
     )
     p, q = (sum(side.masses.get(key, 0.0) for key in outputs) for side in (first, second))
-    if not outputs:  # the level is not that of one event
-        return None
     return f"output {named}: probability {p:.6g} against {q:.6g}"
 
 

@@ -72,7 +72,7 @@ EACH = 64
 #: this many draws more than any other pair. Chosen by simulation on seeds from 55,000 on, as are the next ones: with 1,
 #: a defect that shows no such output took 1.2 times as many draws on one of 200 pairs.
 APART = 2
-#: Part of the draws that go to such pairs. Where each pair has outputs of its own, one is often ahead by chance: level
+#: Part of the draws that go to such pairs. Where every pair has exclusive outputs, one is often ahead by chance: level
 #: 2 on one of 200 pairs then takes 1.4 times as many draws (geometric means of 24 audits on seeds from 60,000 on).
 EXCLUSIVE = 0.25
 #: Fewest pairs that are compared, draws a side of each pair that are looked at, and the growth of all draws after which
@@ -125,7 +125,7 @@ class ExclusiveOutputs:
 
 
 def _find_exclusive(learners: Sequence[EventLearner]) -> int | None:
-    """Index of the pair that gives an output of its own most often, by `APART` at least; None if there is none."""
+    """Index of the pair with the most frequent exclusive output, by `APART` at least; None if there is none."""
     sides = [keys[:LOOKED_AT] for keys in chain.from_iterable(learner.reservoir.keys() for learner in learners)]
     side = np.repeat(np.arange(len(sides)), [len(keys) for keys in sides])
     _, output, times = np.unique(np.concatenate(sides), return_inverse=True, return_counts=True)
@@ -133,8 +133,8 @@ def _find_exclusive(learners: Sequence[EventLearner]) -> int | None:
     np.minimum.at(first, output, side)
     np.maximum.at(last, output, side)
     most = np.zeros(len(learners), dtype=np.int64)
-    lone = first == last
-    np.maximum.at(most, first[lone] // 2, times[lone])
+    alone = first == last
+    np.maximum.at(most, first[alone] // 2, times[alone])
     found = int(most.argmax())
     return found if most[found] - np.delete(most, found).max(initial=0) >= APART else None
 

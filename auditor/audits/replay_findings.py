@@ -163,10 +163,10 @@ def find_differences(
     found = [*findings, *leads]
     if _are_equal(x.output, y.output) or any(f.kind == OTHER_KIND for f in findings):
         return Differences(drop_repeats(found))
-    explained = all_forced and _are_equal(x.output, z.output)
     numbers = numbers_in(x.output), numbers_in(y.output)
     if numbers[0].shape != numbers[1].shape or not numbers[0].size:
         return Differences(drop_repeats(found), "they are no numbers, or not as many")
+    explained = all_forced and _are_equal(x.output, z.output)
     blank = _blank_numbers(make_visible(x.output)), _blank_numbers(make_visible(y.output))
     if blank[0] != blank[1] and not explained:
         return _judge_blanks(runs, pair, seed, blank, found, name)
@@ -186,7 +186,7 @@ def _raises_always(runs: LocalRuns | RemoteRuns, pair: Pair, seed: int) -> bool:
 def _judge_blanks(
     runs: LocalRuns | RemoteRuns, pair: Pair, seed: int, blank: tuple[Any, Any], found: list[ReplayFinding], name: str
 ) -> Differences:
-    """What is said of outputs that differ in more than numbers; with other variates they may be other ones."""
+    """Findings for outputs that differ in more than numbers, a leak only if they do so with other variates too."""
     for other in range(seed + 1000, seed + 1000 + _KINDS):
         again = (_blank_numbers(make_visible(runs.run(data, other).output)) for data in (pair.x, pair.y))
         if tuple(again) != blank:

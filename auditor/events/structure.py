@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from auditor.events.elements import CONTAINERS, Elements, Table, list_children
 from auditor.events.features import MAX_COORDINATES, Feature
 from auditor.targets.columns import ELEMENTS, Columns, OutputList, columns_of, read_numbers
-from auditor.targets.outputs import Batch, float_of, hash_outputs, is_number
+from auditor.targets.outputs import EXACT, Batch, float_of, hash_outputs, is_number
 from auditor.targets.values import DEEPEST, strip_type
 
 Array = NDArray[np.float64]
@@ -24,8 +24,6 @@ Array = NDArray[np.float64]
 _LOOK = 300
 #: Places that are read as symbols; arbitrary, each costs a sort when events are learned.
 _PARTS = 8
-#: Integers up to here are floats exactly.
-_EXACT = 2**53
 #: Rows are transcripts, rather than measurements, if their most frequent values are so many of all elements, and the
 #: rows themselves hardly repeat, if so many are different; both arbitrary.
 _COVERED, _REPEATED = 0.5, 0.5
@@ -197,8 +195,8 @@ def structure_of(x: Batch, y: Batch) -> Structure:
     -------
     Structure
         For lists of containers: numbers and symbols at each place, statistics of all elements, and the values that
-        repeat most. For rows of more than two numbers the values that repeat, for
-        integers that differ and are one float the integers themselves; nothing for all other outputs.
+        repeat most. For rows of more than two numbers the values that repeat, for integers that differ and are one
+        float the integers themselves; nothing for all other outputs.
     """
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         if x.ndim != 2 or x.shape[1:] != y.shape[1:]:
@@ -220,27 +218,24 @@ def structure_of(x: Batch, y: Batch) -> Structure:
     kinds += ["missing"] if table.missing().any() else []
     found += [Elements(kind) for kind in kinds]
     found += [Elements(kind, value) for value in table.most_frequent() for kind in ("count", "first", "last")]
-    close = [path for path in numeric if _may_be_close(Item(path)(looked)) and _are_close(values_at(looked, path))]
+    # Of numbers that floats hold exactly none are close; NaN counts as large.
+    large = [path for path in numeric if not (np.abs(Item(path)(looked)) <= EXACT).all()]
+    close = [path for path in large if _are_close(values_at(looked, path))]
     return Structure(tuple(found), tuple(PartAt(path) for path in (*symbolic[:_PARTS], *close[:_PARTS])))
-
-
-def _may_be_close(numbers: NDArray[Any]) -> bool:
-    """Whether there are numbers beyond those that floats hold exactly."""
-    return not bool((np.abs(numbers.astype(np.float64)) <= _EXACT).all())
 
 
 def _are_close(values: Sequence[Any]) -> bool:
     """Whether integers differ that are one float, and repeat: they are symbols besides."""
     plain = [value for value in map(strip_type, values) if isinstance(value, int | np.integer)]
-    large = {int(value) for value in plain if abs(int(value)) > _EXACT}
+    large = {int(value) for value in plain if abs(int(value)) > EXACT}
     return len(large) <= _REPEATED * len(values) and len(set(map(float_of, large))) < len(large)
 
 
 def _close_columns(rows: NDArray[Any]) -> list[int]:
     """Columns of integers that differ and are one float."""
-    if rows.dtype.kind not in "iu" or rows.dtype.itemsize < 8 or not _may_be_close(rows):
+    if rows.dtype.kind not in "iu" or rows.dtype.itemsize < 8:
         return []
-    places = np.flatnonzero((np.abs(rows.astype(np.float64)) > _EXACT).any(axis=0)).tolist()
+    places = np.flatnonzero((np.abs(rows.astype(np.float64)) > EXACT).any(axis=0)).tolist()
     return [j for j in places if _are_close(rows[:, j].tolist())][:_PARTS]
 
 

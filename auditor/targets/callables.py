@@ -130,9 +130,7 @@ def find_callable(text: str) -> tuple[Any, str]:
             if "" not in sys.path:
                 sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it
             module = importlib.import_module(where)
-    except SpecificationError:
-        raise
-    except KeyboardInterrupt:
+    except (SpecificationError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a file may end the interpreter, which would be a green run, or a finding
         said = f"{type(error).__name__}: {describe_error(error)}"

@@ -207,7 +207,7 @@ def find_content(value: Any) -> dict[str, Any] | None:
     Parameters
     ----------
     value : object
-        Such as a list, a number or an array of a class of its own.
+        Such as a list, a number or an array of a user's subclass.
 
     Returns
     -------

@@ -28,12 +28,10 @@ from numpy.typing import NDArray
 
 from auditor.errors import TargetError
 from auditor.targets.interactive import Queries, Symbol, broadcast_queries
+from auditor.targets.outputs import EXACT
 from auditor.targets.process import START, ProcessTarget
 from auditor.targets.protocol import REQUEST, SEEDS, quote_unreadable, read_message
 from auditor.targets.wire_format import data_text
-
-#: Integers up to here are floats exactly.
-_EXACT = 2**53
 
 
 class ProcessSessions:
@@ -214,7 +212,7 @@ def _as_answers(answers: list[Any]) -> NDArray[Any]:
     rows = answers if wide else [[answer] for answer in answers]
     if not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
         raise TargetError("the target's answers are neither all numbers nor all lists of one length")
-    if not all(isinstance(e, float) or (isinstance(e, int) and abs(e) <= _EXACT) for row in rows for e in row):
-        raise TargetError(f"the target's answers hold what is no number, or an integer beyond {_EXACT}")
+    if not all(isinstance(e, float) or (isinstance(e, int) and abs(e) <= EXACT) for row in rows for e in row):
+        raise TargetError(f"the target's answers hold what is no number, or an integer beyond {EXACT}")
     array = np.array(rows, dtype=np.float64)
     return array if wide else array[:, 0]

@@ -55,7 +55,7 @@ _SCALARS = {int, float, bool}
 #: Key of a NaN.
 _NAN = int(np.array(np.nan).view(np.int64))
 #: Integers up to here are floats exactly.
-_EXACT = 2**53
+EXACT = 2**53
 #: Sets the keys of booleans apart from those of numbers; arbitrary.
 _BOOLEAN = 0x5D588B656C078965
 #: Outputs of a list from which on their keys are computed together; arbitrary, of a few it would take longer.
@@ -210,7 +210,7 @@ def _are_exact_floats(numbers: list[Any], kinds: set[type]) -> bool:
     """Whether floats hold every number exactly; if not, outputs stay a list and large integers symbols."""
     if all(issubclass(kind, float | np.floating) for kind in kinds):
         return True
-    return all(not isinstance(v, int | np.integer) or abs(int(v)) <= _EXACT for v in numbers)
+    return all(not isinstance(v, int | np.integer) or abs(int(v)) <= EXACT for v in numbers)
 
 
 def is_number(value: object) -> bool:
@@ -346,9 +346,9 @@ def _number_keys(values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype.kind == "f":
         return (np.where(np.isnan(floats), np.nan, floats) + 0.0).view(np.int64)  # one NaN, one zero
     bits = floats.view(np.int64)
-    if values.dtype.itemsize == 8 and values.size and (values.max() > _EXACT or values.min() < -_EXACT):
+    if values.dtype.itemsize == 8 and values.size and (values.max() > EXACT or values.min() < -EXACT):
         # The integers themselves are compared: 2^53 + 1 as a float is 2^53.
-        large = (values > _EXACT) | (values < -_EXACT)
+        large = (values > EXACT) | (values < -EXACT)
         bits[large] = [_key_of(v) for v in values[large].tolist()]
     return bits
 
@@ -478,7 +478,7 @@ def _key_of(value: object) -> int:
         return int(value) ^ _BOOLEAN
     if type(value) is float:
         return _NAN if value != value else int.from_bytes(struct.pack("<d", value + 0.0), "little", signed=True)
-    if isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and abs(int(value)) <= _EXACT):
+    if isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and abs(int(value)) <= EXACT):
         return int(_number_keys(np.array([value], dtype=np.float64))[0])
     if isinstance(value, list | tuple) and value and all(is_number(e) or isinstance(e, bool) for e in value):
         return int(_row_keys(np.array([[_key_of(e) for e in value]], dtype=np.int64))[0])
