@@ -63,7 +63,7 @@ CONTROL = ENDS[5]
 FEWER = 4
 
 
-class NightKilled(BaseException):
+class NightKilled(KeyboardInterrupt):
     """Ends a night: nothing is written any more."""
 
 
