@@ -118,8 +118,8 @@ DEFECTS = (
     DefectOnOnePair("a leak with probability 0.5", discrete_laplace, 0.5),
     DefectOnOnePair("a leak with probability 0.1", discrete_laplace, 0.1),
     DefectOnOnePair("a leak with probability 0.1, coarse outputs", randomised_response, 0.1),
-    DefectOnOnePair("level 2, each pair has outputs of its own", discrete_laplace, apart=3),
-    DefectOnOnePair("a leak with probability 0.1, each pair has outputs of its own", discrete_laplace, 0.1, 3),
+    DefectOnOnePair("level 2, pairs share no outputs", discrete_laplace, apart=3),
+    DefectOnOnePair("a leak with probability 0.1, pairs share no outputs", discrete_laplace, 0.1, 3),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,6 +78,22 @@ def show_error(name: str) -> str:
     return "an exception"
 
 
+def list_interrupts(*others: type[BaseException]) -> tuple[type[BaseException], ...]:
+    """List the exceptions that are no outcome of a target.
+
+    They are orders to the process: the user's interrupt and, within a test of pytest, what ends the test. A time
+    limit of the test may raise it in the middle of a call.
+
+    Parameters
+    ----------
+    *others : type
+        Further ones.
+    """
+    pytest = sys.modules.get("pytest") if "PYTEST_CURRENT_TEST" in os.environ else None
+    ends = () if pytest is None else (pytest.fail.Exception, pytest.skip.Exception)
+    return (KeyboardInterrupt, *ends, *others)
+
+
 @contextmanager
 def catch_exits(private: bool = False) -> Iterator[None]:
     """Turn what would end the interpreter within a block into `TargetError`.
@@ -90,7 +107,7 @@ def catch_exits(private: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except (Exception, KeyboardInterrupt):
+    except list_interrupts(Exception):
         raise
     except BaseException as error:
         name, said = type(error).__name__, describe_error(error)

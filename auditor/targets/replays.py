@@ -19,7 +19,7 @@ from auditor.targets.callables import Mechanism
 from auditor.targets.http import HttpTarget
 from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import quote_unreadable, read_message
-from auditor.targets.raises import describe_error
+from auditor.targets.raises import describe_error, list_interrupts
 from auditor.targets.randomness.calls import ask_once
 from auditor.targets.randomness.plain_draws import Replays, plain_draw
 from auditor.targets.randomness.signals import Signal, Uncontrolled
@@ -129,7 +129,7 @@ class LocalRuns:
         """Call the target once as it is, for what it imports."""
         try:
             ask_once(self._mechanism, data, np.random.default_rng(0))
-        except KeyboardInterrupt:
+        except list_interrupts():
             raise
         except BaseException:  # noqa: BLE001 - what it raises is looked at when it is replayed
             return
@@ -157,7 +157,7 @@ class LocalRuns:
         def call(rng: np.random.Generator) -> Any:
             try:
                 return ask_once(self._mechanism, data, rng)[0]
-            except (Signal, KeyboardInterrupt, SystemExit):
+            except list_interrupts(Signal, SystemExit):
                 raise
             except BaseException as error:  # noqa: BLE001 - whatever it raises is what it does
                 return Raised(type(error).__name__, describe_error(error))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches
-from auditor.targets.raises import describe_error, find_raise, show_error
+from auditor.targets.raises import describe_error, find_raise, list_interrupts, show_error
 
 T = TypeVar("T")
 
@@ -253,7 +253,7 @@ class GuardedCall:
         if isinstance(error, SystemExit):
             said = describe_error(error)
             raise TargetError(f"{what}: {said}", public=public) from error
-        if not isinstance(error, KeyboardInterrupt):  # also what is no Exception, such as a task that was cancelled
+        if not isinstance(error, list_interrupts()):  # also what is no Exception, such as a task that was cancelled
             place = find_raise(error)
             raise TargetRaised(name, f"{what}: {describe_error(error)}{place}", public=public + place) from error
 
@@ -420,7 +420,7 @@ class Sampler:
             for data in datasets:
                 try:
                     self.target(data, 1, rng)
-                except (_Hang, KeyboardInterrupt, SystemExit):
+                except list_interrupts(_Hang, SystemExit):
                     raise
                 except BaseException:  # noqa: BLE001 - whatever it raises is thrown away
                     continue

@@ -22,7 +22,7 @@ from auditor.targets.helper import (
 )
 from auditor.targets.helper import text_of as text_of
 
-#: Containers inside of so many others are one symbol; arbitrary, ends the reading of objects that hold themselves.
+#: Containers nested deeper than this are one symbol; arbitrary, ends the reading of objects that hold themselves.
 DEEPEST = 4
 #: Types that are plain as they are, and the containers of plain values.
 PLAIN = frozenset({float, int, str, bool, bytes, type(None), np.float64, np.int64, np.bool_})

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,20 @@ def test_what_is_no_exception_is_an_outcome_of_a_draw_too(error: BaseException) 
     with pytest.raises(TargetRaised, match=f"{name}: {error}"):
         Sampler(target, 1, "claim").draw(None, 3, 0)
     assert list(Sampler(target, 1, "claim", catching=True).draw(None, 1, 0)) == [Raised(name)]
+
+
+@pytest.mark.parametrize("end", [pytest.fail, pytest.skip], ids=["fail", "skip"])
+def test_what_ends_a_test_is_an_outcome_only_where_no_test_runs(
+    end: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        end("the time of this test is over")
+
+    sampler = Sampler(target, 1, "claim", catching=True)
+    with pytest.raises((pytest.fail.Exception, pytest.skip.Exception), match="is over"):
+        sampler.draw(None, 1, 0)
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    assert [type(output) for output in sampler.draw(None, 1, 1)] == [Raised]
 
 
 def test_a_limit_that_passes_before_the_call_is_a_hang() -> None:
