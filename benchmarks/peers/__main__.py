@@ -35,7 +35,9 @@ from benchmarks.peers.contenders import (
 from benchmarks.peers.process import PeerCommand, command
 
 #: Draws a side that lower bounds are given at, and that own cost is measured at.
-SIZES, TIMED = (10_000, 100_000, 1_000_000), 100_000
+SIZES, TIMED = (10_000, 100_000, 200_000, 1_000_000), 100_000
+#: Draws a side at which lower bounds are also compared with the oracle's.
+COMPARED = 200_000
 #: Most draws a side to a verdict, and draws a side of each audit of a null; the second for the time that it takes.
 MOST, NULL_DRAWS = 500_000, 2_000
 #: Confidence of the exact intervals of false-alarm rates. Some forty of them are shown: even if all rates were just
@@ -107,6 +109,7 @@ def bounds_table(
     parallel = joblib.Parallel(n_jobs=options.jobs)
     sizes = tuple(n for n in SIZES if n <= options.most_draws) or (options.most_draws,)
     most, timed = min(MOST, options.most_draws), min(TIMED, options.most_draws)
+    compared = COMPARED if COMPARED in sizes else max(sizes)
     found = parallel(joblib.delayed(bounds_of)(case, k, sizes, peer) for case in rows for k in range(options.bounds))
     verdicts = parallel(joblib.delayed(verdicts_of)(case, options.runs, most, peer) for case in rows)
     if options.jobs > 1:
@@ -122,15 +125,17 @@ def bounds_table(
             f"known beforehand, needs about {case.oracle_draws():,.0f} draws a side. Sampling {timed:,} draws a side "
             f"takes {1000 * sampling:,.1f} ms.",
             "",
-            f"| | {' | '.join(f'bound at {n:,}' for n in sizes)} | draws a side to a verdict | own ms at {timed:,} "
-            "| own time over sampling |",
-            "|---|" + "---:|" * (len(sizes) + 3),
+            f"| | {' | '.join(f'bound at {n:,}' for n in sizes)} | at {compared:,}, over the oracle's "
+            f"| draws a side to a verdict | own ms at {timed:,} | own time over sampling |",
+            "|---|" + "---:|" * (len(sizes) + 4),
         ]
         for contender in contenders(case, peer is not None):
             medians = [statistics.median(sample[contender, n] for sample in own) for n in sizes]
+            shares = [sample[contender, compared] / (sample[ORACLE, compared] or math.nan) for sample in own]
             seconds = spent[contender]
             cost = ("", "") if seconds is None else (f"{1000 * seconds:,.1f}", f"{seconds / sampling:,.1f}")
-            cells = [*(f"{value:.4g}" for value in medians), verdicts[number][contender], *cost]
+            bounds = [*(f"{value:.4g}" for value in medians), f"{statistics.median(shares):.3f}"]
+            cells = [*bounds, verdicts[number][contender], *cost]
             lines.append(f"| {marked(contender, alarms[case.name, contender], options.nulls)} | {' | '.join(cells)} |")
         lines.append("")
     return lines
@@ -144,16 +149,16 @@ def marked(contender: str, count: int, trials: int) -> str:
 
 
 def costs(case: PeerCase, timings: int, n: int, peer: PeerCommand | None) -> tuple[float, dict[str, float | None]]:
-    """Median seconds of drawing n outputs a side, and what each contender takes beside; one warm-up each."""
+    """Median CPU seconds of drawing n outputs a side, and what each contender takes beside; one warm-up each."""
     draws = case.draws(_BOUNDS, n)
     sampling = []
     for _ in range(timings):
-        begun = time.perf_counter()
+        begun = time.process_time()
         case.draws(_BOUNDS, n)
-        sampling.append(time.perf_counter() - begun)
+        sampling.append(time.process_time() - begun)
     spent: dict[str, float | None] = {}
     for contender in contenders(case, peer is not None):
-        taken = [own_seconds(contender, case, draws, peer, time.perf_counter) for _ in range(timings + 1)]
+        taken = [own_seconds(contender, case, draws, peer, time.process_time) for _ in range(timings + 1)]
         known = [seconds for seconds in taken[1:] if seconds is not None]
         spent[contender] = statistics.median(known) if known else None
     return statistics.median(sampling), spent
@@ -210,8 +215,9 @@ def document(options: argparse.Namespace, peer: PeerCommand | None, versions: di
         "event and the direction. Clopper-Pearson with Bonferroni is the default of its method; alpha is divided by "
         "the number of corners of the hull of the same draws' curve. Its estimates without a stated confidence "
         "(`epsilon_raw_counts`), and its bounds for one training run, which are about other experiments, are left out. "
-        "`epsilon_from_gdp` takes Gaussian DP for granted. Own time is beside sampling: for dpaudit and the split "
-        "sample a whole audit with its tests of independence, for jax-privacy its library alone, without transport.",
+        "`epsilon_from_gdp` takes Gaussian DP for granted. Own time is CPU time beside sampling: for dpaudit and the "
+        "split sample a whole audit with its tests of independence, for jax-privacy its library alone, without "
+        "transport.",
         "",
         "## Bounds, draws and cost",
         "",

@@ -162,7 +162,7 @@ def own_seconds(
     """Seconds that a contender takes beside sampling, its draws being served from memory; None for the oracle.
 
     For dpaudit and the split sample a whole audit with its tests of independence, for the peer its library alone.
-    ``clock`` is `time.perf_counter`, or another function that returns seconds.
+    ``clock`` is `time.process_time`, or another function that returns seconds.
     """
     if contender == ORACLE:
         return None
