@@ -64,11 +64,11 @@ publish: .venv/installed
 	$(BIN)/dpaudit run experiments --level standard --out out/standard
 	$(BIN)/python -m benchmarks.publish out/standard/results.json --out reports/full
 
-# Against other auditors, on a machine that does nothing else: about 25 minutes on 2 cores, 20 of them for the use of two
-# cores (--pairs 1: 7, --no-cores: none). The first time, a peer is
-# installed into an environment of its own in the cache folder.
+# Against other auditors (5 minutes on 2 cores), and the use of two cores, on a machine that does nothing else (20, with
+# --pairs 1: 7). The first time, a peer is installed into an environment of its own in the cache folder.
 peers: .venv/installed
 	$(BIN)/python -m benchmarks.peers --out reports/peers.md
+	$(BIN)/python -m benchmarks.cores --out reports/cores.md
 
 # The pages that are made from the code: after a change of experiments, options or public docstrings.
 docs: .venv/installed

@@ -44,6 +44,8 @@ MOST_PAIRS = 8
 _PART = 50
 #: Stated and walked probabilities agree to within this.
 WITHIN = 1e-8
+#: Names of numpy's types of numbers, which keys of outputs have.
+_NUMPY_TYPES = frozenset(np.dtype(code).name for code in np.typecodes["AllInteger"] + np.typecodes["Float"])
 
 
 @dataclass(frozen=True)
@@ -248,10 +250,12 @@ def compare_law(mechanism: Any, data: Any, walked: Outcomes) -> str:
 
 
 def _loosen(key: Hashable) -> Hashable:
-    """A key that does not tell 1 from 1.0 and True."""
+    """A key that does not tell 1 from 1.0, True and numbers of numpy's other types."""
     if isinstance(key, tuple) and len(key) == 2 and key[0] in ("bool", "int", "float"):
         value = float.fromhex(key[1]) if key[0] == "float" else float(key[1])
         return "nan" if math.isnan(value) else value
+    if isinstance(key, tuple) and len(key) == 2 and key[0] in _NUMPY_TYPES:
+        return _loosen(key[1])
     return tuple(map(_loosen, key)) if isinstance(key, tuple) else key
 
 

@@ -1,8 +1,8 @@
-"""dpaudit against its peers, on the same draws: bounds, draws to a verdict, own cost, false alarms, use of two cores.
+"""dpaudit against its peers, on the same draws: bounds, draws to a verdict, own cost, false alarms.
 
-Run ``python -m benchmarks.peers [--jobs 2] [--out reports/peers.md]`` from the repository's root, or ``make peers``, on
-a machine that does nothing else. jax-privacy, the peer on the package index, is installed into an environment of its
-own, once, in dpaudit's cache folder. All figures but those of time are the same for the same options.
+Run ``python -m benchmarks.peers [--jobs 2] [--out reports/peers.md]`` from the repository's root. jax-privacy, the peer
+on the package index, is installed into an environment of its own, once, in dpaudit's cache folder. All figures but
+those of time are the same for the same options.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from joblib.externals.loky import get_reusable_executor
 from scipy import stats
 
 from auditor.errors import SpecificationError
-from benchmarks.peers import cores
 from benchmarks.peers.cases import ALPHA, CLAIMED, PeerCase, cases, identical
 from benchmarks.peers.contenders import (
     DPAUDIT,
@@ -232,8 +231,6 @@ def document(options: argparse.Namespace, peer: PeerCommand | None, versions: di
         *alarms_table([*listed, *same], options.nulls, alarms),
         "",
     ]
-    if options.cores:
-        lines += ["## Two cores", "", *cores.report(options.pairs, options.scale), ""]
     return "\n".join([*lines, "Made by `python -m benchmarks.peers`, see `benchmarks/README.md`.", ""])
 
 
@@ -249,12 +246,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--nulls", type=int, default=500, help="samples of each rate of false alarms")
     made.add_argument("--timings", type=int, default=5, help="timed repetitions")
     made.add_argument("--most-draws", type=int, default=max(SIZES), help="no sample is larger than this a side")
-    made.add_argument("--pairs", type=int, default=3, help="pairs of runs on one core and on two")
-    made.add_argument("--scale", type=float, default=1.0, help="size of the runs on two cores")
     made.add_argument("--only", default="", help="cases whose name contains this")
     made.add_argument("--jobs", type=int, default=2, help="worker processes; figures but times do not depend on it")
     made.add_argument("--no-peer", dest="peer", action="store_false", help="leave jax-privacy out")
-    made.add_argument("--no-cores", dest="cores", action="store_false", help="leave the runs on two cores out")
     made.add_argument("--out", type=Path, default=None, help="Markdown file to write")
     return made
 
@@ -263,13 +257,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     made = parser()
     options = made.parse_args(arguments)
-    for name in ("bounds", "runs", "nulls", "timings", "pairs", "jobs"):
+    for name in ("bounds", "runs", "nulls", "timings", "jobs"):
         if getattr(options, name) < 1:
             made.error(f"--{name} must be at least 1, got {getattr(options, name)}")
     if options.most_draws < 1_000:
         made.error(f"--most-draws must be at least 1000, got {options.most_draws}")
-    if not 0 < options.scale < math.inf:
-        made.error(f"--scale must be a positive number, got {options.scale}")
     names = [case.name for case in [*cases(), *identical()]]
     if not any(options.only in name for name in names):
         made.error(f"--only {options.only!r}: no such case among {', '.join(map(repr, names))}")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from auditor.privacy.laws import FiniteLaw
 from auditor.targets.randomness.calls import ControlledSource
+from auditor.targets.randomness.enumeration import Budget, enumerate_outputs
 from benchmarks.house_certificates import (
+    compare_law,
     count_computed,
     geometric_table,
     list_house_claims,
@@ -47,3 +54,25 @@ def test_tables_are_those_of_the_samplers(table: object, draw: object) -> None:
     for value in range(-4, 5):
         mass = float(made.masses[made.values == value].sum())
         assert abs(np.mean(drawn == value) - mass) < 6 * np.sqrt(max(mass, 1e-9) / 200_000)
+
+
+class _Coin:
+    """A bit of one of numpy's types, with its stated distribution."""
+
+    def __init__(self, kind: type[np.generic], share: float) -> None:
+        self.kind, self.share = kind, share
+
+    def __call__(self, data: object, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        return (rng.random(n) < 0.75).astype(self.kind)
+
+    def law(self, data: object) -> FiniteLaw:
+        return FiniteLaw((1, 0), np.array([self.share, 1 - self.share]))
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.int8, np.uint64, np.float16, np.int64])
+def test_stated_distributions_are_compared_by_value(kind: type[np.generic]) -> None:
+    source = ControlledSource()
+    with source.replacing():
+        walked = enumerate_outputs(_Coin(kind, 0.75), None, source, Budget(100, time.monotonic() + 60, 1e-9))
+    assert compare_law(_Coin(kind, 0.75), None, walked) == "agrees"
+    assert compare_law(_Coin(kind, 0.7), None, walked) == "differs"

@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.claims import registry
 from auditor.errors import TargetError
 from auditor.evidence.binomial import clopper_pearson
 from auditor.targets.environments import check_requirements
 from benchmarks.peers import __main__ as command_line
-from benchmarks.peers import claims, cores
 from benchmarks.peers import contenders as contending
 from benchmarks.peers.cases import ALPHA, PairOfDraws, PeerCase, cases, identical
 from benchmarks.peers.contenders import DPAUDIT, ORACLE, PEERS, SPLIT, RecordedDraws, bound, contenders, smallest
@@ -251,53 +249,12 @@ def test_an_invalid_peer_is_counted(stand_in: PeerCommand) -> None:
     assert found[PEERS["split"]] == 2  # the seed, which is 0 once
 
 
-def test_use_of_two_cores() -> None:
-    assert cores.PairOfTimes(10.0, 5.0).efficiency() == 1.0
-    assert cores.PairOfTimes(10.0, 10.0).efficiency() == 0.5
-    assert cores.PairOfTimes(12.0, 8.0).efficiency(cores.PairOfTimes(2.0, 3.0)) == 1.0
-
-
-def test_runs_on_one_core_and_on_two_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[int] = []
-
-    def seconds(entry: str, jobs: int, draws: int | None, out: Path) -> float:
-        order.append(jobs)
-        out.mkdir()
-        (out / "results.json").write_text("other" if entry == "single" and jobs == 2 else "same", encoding="utf-8")
-        return 8.0 / jobs
-
-    monkeypatch.setattr(cores, "seconds", seconds)
-    assert cores.pair("slow", 100, 1) == (8.0, 4.0)
-    assert cores.pair("slow", 100, 2) == (8.0, 4.0)
-    assert order == [1, 2, 2, 1]
-    lines = cores.report(3, 1.0, ("start", "slow"))
-    assert lines[-1] == f"| {cores.RUNS['slow'][0]} | 8.0 | 4.0 | 1.00 | – |"
-    with pytest.raises(RuntimeError, match="cores/single: the results on one core and on two differ"):
-        cores.pair("single", 100, 1)
-
-
-def test_a_run_that_fails_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(RuntimeError, match=r"cores/slow .* ended with exit code 1"):
-        cores.seconds("slow", 1, None, tmp_path)
-
-
-def test_the_claims_that_are_timed() -> None:
-    found = registry.load_claims([str(Path(claims.__file__))])
-    count = {entry: sum(claim.entry == f"cores/{entry}" for claim in found) for entry in cores.RUNS}
-    assert count == {"start": 2, "single": 1, "slow": claims.SLOW, "cheap": claims.CHEAP}
-    # A draw works, and is randomised response: the two answers are opposite for the same coin.
-    answers = [[claims.busy([bit], np.random.default_rng(seed)) for seed in range(8)] for bit in (0, 1)]
-    assert [a + b for a, b in zip(*answers, strict=True)] == [1] * 8
-    assert cores.busy_seconds(5) > 1e-4  # not skipped; no machine adds 30,000 numbers in a loop that fast
-
-
 SMALL = ["--bounds", "1", "--runs", "1", "--nulls", "4", "--timings", "1", "--most-draws", "1000", "--jobs", "1"]
 
 
 def test_the_report_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "peers.md"
-    assert command_line.main([*SMALL, "--no-peer", "--no-cores", "--only", "randomised", "--out", str(out)]) == 0
+    assert command_line.main([*SMALL, "--no-peer", "--only", "randomised", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     assert capsys.readouterr().out == text + "\n"
     assert "### randomised response" in text
@@ -312,7 +269,6 @@ def test_the_report_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str
     [
         (["--runs", "0"], "--runs must be at least 1, got 0"),
         (["--most-draws", "999"], "--most-draws must be at least 1000, got 999"),
-        (["--scale", "nan"], "--scale must be a positive number, got nan"),
         (["--out", "nowhere/at/all.md"], "no such folder: 'nowhere/at'"),
         (["--no-peer", "--only", "no such case"], "--only 'no such case': no such case among"),
     ],

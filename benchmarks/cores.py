@@ -1,7 +1,13 @@
-"""How much of two cores a run uses: whole commands on one core and on two, in pairs."""
+"""How much of two cores a run uses: whole commands on one core and on two, in pairs.
+
+Run ``python -m benchmarks.cores [--pairs 3] [--out reports/cores.md]`` from the repository's root, on a machine that
+does nothing else.
+"""
 
 from __future__ import annotations
 
+import argparse
+import math
 import os
 import statistics
 import subprocess
@@ -14,16 +20,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.peers import claims
+from benchmarks import cores_claims as claims
 
-#: What is run, by the entry of `benchmarks.peers.claims`, and its draws a claim.
+#: What is run, by the entry of `benchmarks.cores_claims`, and its draws a claim.
 RUNS = {
     "start": ("starting, and nothing to draw", None),
     "single": ("one claim of 1 ms a draw", claims.SLOW * claims.SLOW_DRAWS),
     "slow": (f"{claims.SLOW} claims of 1 ms a draw", claims.SLOW_DRAWS),
     "cheap": (f"{claims.CHEAP} claims of 0.1 µs a draw", 200_000),
 }
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[1]
 #: Fewest draws of a claim, however small the scale: `Settings` wants 32.
 _FEWEST = 100
 
@@ -48,7 +54,7 @@ def seconds(entry: str, jobs: int, draws: int | None, out: Path) -> float:
     RuntimeError
         If it ends with another exit code than 0, or 3, which small budgets give; what it said is shown.
     """
-    command = [sys.executable, "-m", "auditor", "run", "benchmarks/peers/claims.py", "-k", f"cores/{entry}"]
+    command = [sys.executable, "-m", "auditor", "run", "benchmarks/cores_claims.py", "-k", f"cores/{entry}"]
     command += ["--jobs", str(jobs), "--out", str(out), *([] if draws is None else ["--draws", str(draws)])]
     begun = time.perf_counter()
     done = subprocess.run(command, cwd=_ROOT, env=_one_thread(), capture_output=True, text=True, check=False)
@@ -75,7 +81,7 @@ def pair(entry: str, draws: int | None, first: int) -> PairOfTimes:
 
 
 def report(pairs: int, scale: float, entries: Sequence[str] = tuple(RUNS)) -> list[str]:
-    """The section of the report.
+    """The table of efficiencies.
 
     Parameters
     ----------
@@ -124,3 +130,27 @@ def busy_seconds(draws: int = 200) -> float:
 def _one_thread() -> dict[str, str]:
     """Variables of this process, numeric libraries held to one thread: a run on one core is to use one core."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cores", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--pairs", type=int, default=3, help="pairs of runs on one core and on two")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the runs")
+    parser.add_argument("--out", type=Path, default=Path("reports/cores.md"), help="Markdown file to write")
+    options = parser.parse_args(arguments)
+    if options.pairs < 1:
+        parser.error(f"--pairs must be at least 1, got {options.pairs}")
+    if not 0 < options.scale < math.inf:
+        parser.error(f"--scale must be a positive number, got {options.scale}")
+    if not options.out.parent.is_dir():
+        parser.error(f"--out: no such folder: {str(options.out.parent)!r}")
+    lines = ["# The use of two cores", "", *report(options.pairs, options.scale), ""]
+    text = "\n".join([*lines, "Made by `python -m benchmarks.cores`.", ""])
+    print(text)
+    options.out.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
