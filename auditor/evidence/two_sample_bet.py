@@ -301,10 +301,13 @@ def find_spread(p: Array, q: Array, guarantee: Guarantee) -> float:
 
 def _log_gains(weight: Array, p0: Array, q0: Array, slope: Array, count: Array, scale: Array | float) -> Array:
     """Log factors of every expert, shape (n_stakes, n_experts, n_levels), with given weights and counts of cells."""
+    gains = _bets(weight, p0, q0, slope, scale)
     with np.errstate(divide="ignore", invalid="ignore"):
         # Where processors have AVX-512, numpy's logarithm takes a tenth of the time of scipy's `xlog1py`.
-        gains = count * np.log1p(_bets(weight, p0, q0, slope, scale))
-    summed: Array = np.where(count > 0, gains, 0.0).sum(axis=2)
+        np.log1p(gains, out=gains)  # in place: at many levels, memory for the array takes longer than what is computed
+        gains *= count
+    np.copyto(gains, 0.0, where=count == 0)
+    summed: Array = gains.sum(axis=2)
     return summed
 
 
@@ -315,17 +318,18 @@ def _bets(weight: Array, p0: Array, q0: Array, slope: Array, scale: Array | floa
     """
     # A draw in cell j lies in the first j events: w_1 + ... + w_j, less what is paid for all.
     *outer, events, levels = weight.shape
-    on_x, on_y = np.zeros((2, *outer, events + 1, levels))
+    cells, sloped = np.zeros((*outer, 2 * (events + 1), levels)), weight * slope
+    on_x, on_y = cells[..., : events + 1, :], cells[..., events + 1 :, :]
     np.cumsum(weight, axis=-2, out=on_x[..., 1:, :])
-    np.cumsum(weight * slope, axis=-2, out=on_y[..., 1:, :])
+    np.cumsum(sloped, axis=-2, out=on_y[..., 1:, :])
     on_x -= (weight * p0).sum(axis=-2, keepdims=True)
-    on_y = (weight * slope * q0).sum(axis=-2, keepdims=True) - on_y
+    np.subtract((sloped * q0).sum(axis=-2, keepdims=True), on_y, out=on_y)
     worst = -np.minimum(on_x[..., 0, :], on_y[..., -1, :])  # the outermost cell is worst for x, the innermost for y
     limit = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 0)[..., None, :]
     value = _VALUE[:, None]
     amount = np.where(_PLUG[:, None], np.minimum(value * scale, _MARGIN * limit), value * limit)
-    bets: Array = np.maximum(amount[..., None, :] * np.concatenate([on_x, on_y], axis=-2)[..., None, :, :], -1.0)
-    return bets
+    bets: Array = amount[..., None, :] * cells[..., None, :, :]
+    return np.maximum(bets, -1.0, out=bets)
 
 
 def known_event_gains(p: float, q: float, guarantee: Guarantee) -> Array:
