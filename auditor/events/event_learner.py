@@ -423,7 +423,7 @@ class EventLearner:
 
     def _pessimistic_level(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
         """Level of (p, q) when each is moved towards the other by half of ``nats``."""
-        low, high = compute_wilson_interval(np.stack([p, q]), n, math.sqrt(nats))
+        low, high = compute_wilson_interval(np.array([p, q]), n, math.sqrt(nats))
         return self.guarantee.level_of(low[0], high[1])
 
     def _learn(self, rejected: bool) -> None:

@@ -204,7 +204,7 @@ def _tangent(p: Array, q: Array, epsilon: Array | float, delta: Array | float) -
     e = np.exp(epsilon)
     kink = (1.0 - delta) / (1.0 + e)
     # The cap is symmetric under (p, q) -> (1 - q, 1 - p): the flat line is the steep one of the mirrored point.
-    steep, mirrored = _on_line(np.stack([p, 1.0 - q]), np.stack([q, 1.0 - p]), e, delta)
+    steep, mirrored = _on_line(np.array([p, 1.0 - q]), np.array([q, 1.0 - p]), e, delta)
     flat = 1.0 - (e * mirrored + delta)
     on_steep, on_flat = steep <= kink, flat >= kink
     q0 = np.where(on_steep, steep, np.where(on_flat, flat, kink))
