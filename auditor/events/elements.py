@@ -311,8 +311,8 @@ class Elements:
             with np.errstate(over="ignore"):  # a number that the batch's type does not have is not in it
                 chosen = np.isnan(batch) if wanted == _NAN else batch == value
         if self.kind == "count":
-            return np.asarray(chosen.sum(axis=1, dtype=np.float64))
-        return _place_of(self.kind, chosen)
+            return np.asarray(chosen.sum(axis=1, dtype=np.min_scalar_type(batch.shape[1])), dtype=np.float64)
+        return place_of(self.kind, chosen)
 
     def _values_in_table(self, table: Table) -> Array:
         n = len(table.length)
@@ -321,7 +321,7 @@ class Elements:
             if self.kind == "count":
                 return table.count(chosen)
             if table.rows is not None:
-                return _place_of(self.kind, chosen.reshape(table.rows.shape))
+                return place_of(self.kind, chosen.reshape(table.rows.shape))
             owner, place = table.owner[chosen], table.place[chosen]
             found = table.length.astype(np.float64) if self.kind == "first" else np.full(n, -1.0)
             # Elements stand in order: the last assignment to an output stays.
@@ -376,13 +376,24 @@ class Elements:
         return f"{self._describe_subject()} > {cut:.6g}"
 
 
-def _place_of(kind: str, chosen: NDArray[np.bool_]) -> Array:
-    """Place of the first or last chosen element of each row; the length or -1 where there is none."""
-    n, d = chosen.shape
-    if not d:
-        return np.full(n, 0.0 if kind == "first" else -1.0)
-    place = chosen.argmax(axis=1) if kind == "first" else d - 1 - chosen[:, ::-1].argmax(axis=1)
-    return np.where(chosen.any(axis=1), place, d if kind == "first" else -1.0)
+def place_of(kind: str, chosen: NDArray[np.bool_]) -> Array:
+    """Place of the first or last chosen element of each row.
+
+    It is the length or -1 where there is none.
+
+    Parameters
+    ----------
+    kind : str
+        "first" or "last".
+    chosen : ndarray of shape (n, d), bool
+        Which elements are chosen.
+    """
+    # The largest of short integers is found many at a time, unlike the first True of a row, above all in columns.
+    d = chosen.shape[1]
+    ranks = np.arange(1, d + 1, dtype=np.min_scalar_type(d))
+    ranked = np.asfortranarray(chosen) * (ranks[::-1] if kind == "first" else ranks)
+    best = ranked.max(axis=1, initial=0).astype(np.float64)
+    return np.asarray(d - best if kind == "first" else best - 1.0)
 
 
 def _show_token(value: Token) -> str:

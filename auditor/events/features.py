@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.events.elements import place_of
 from auditor.targets.outputs import Batch, hash_outputs, read_column, read_matrix
 from auditor.targets.values import PLAIN, strip_type
 
@@ -130,8 +131,10 @@ class Numeric:
                 signs = np.where(np.arange(d) < d // 2, 1.0, -1.0 if self.kind == "half" else 1.0)
                 return np.asarray(values @ signs)
             if self.kind == "argmax":
-                filled = np.where(np.isnan(values), -np.inf, values)
-                return np.where(np.isnan(values).all(axis=1), np.nan, filled.argmax(axis=1))
+                missing = np.isnan(values)
+                filled = np.where(missing, -np.inf, values) if missing.any() else values
+                first = place_of("first", filled == filled.max(axis=1, keepdims=True))
+                return np.where(missing.all(axis=1), np.nan, first)
             return np.asarray(getattr(values, self.kind)(axis=1))
 
     def _columns(self, batch: Batch) -> Array:
