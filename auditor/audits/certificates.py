@@ -25,6 +25,7 @@ from auditor.privacy.guarantees import ZCDP, ApproxDP, Guarantee, TradeoffCurve
 from auditor.results import ENUMERATION, AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
 from auditor.targets.outputs import show_output
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.randomness.calls import ControlledSource
 from auditor.targets.randomness.enumeration import (
     Budget,
@@ -233,6 +234,7 @@ def _largest_level(a: Array, b: Array, factor: float, more: float, less: float, 
     return high
 
 
+@keep_apart()
 def prove(
     mechanism: Mechanism,
     guarantee: Guarantee,

@@ -37,6 +37,7 @@ from auditor.evidence.multinomial import (
 from auditor.privacy.laws import Law
 from auditor.results import AuditResult, Verdict, wealth_fields
 from auditor.targets import Mechanism
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import Call, Sampler
 
 #: Relative error of stated probabilities that the null is widened by: quadratures state 1e-13, sums to 1 are checked to
@@ -338,6 +339,7 @@ def _describe_tally(tally: Tally, names: Sequence[str], settings: Settings) -> d
     }
 
 
+@keep_apart()
 def check_conformity(
     mechanism: Mechanism,
     *data: Any,

@@ -31,6 +31,7 @@ from auditor.events.log_likelihood_ratio import own_ratio
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import Sampler, make_generator
 
 if TYPE_CHECKING:
@@ -236,6 +237,7 @@ def keep_affordable(pairs: Sequence[Pair], draws: int) -> list[Pair]:
     return list(pairs[: max(1, int(draws) // EACH)])
 
 
+@keep_apart()
 def search_pairs(
     mechanism: Mechanism,
     guarantee: Guarantee,

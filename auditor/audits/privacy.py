@@ -61,6 +61,7 @@ from auditor.events.classifier import Learners
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, SEPARATE, AuditResult, Verdict
 from auditor.targets import Mechanism
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import Sampler
 from auditor.targets.signatures import explain_guess
 
@@ -432,6 +433,7 @@ def _findings(
     return summarise_findings(evidence, guarantee, pairs, settings, private)
 
 
+@keep_apart()
 def audit(
     mechanism: Mechanism,
     guarantee: Guarantee,

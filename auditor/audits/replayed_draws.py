@@ -25,6 +25,7 @@ from auditor.results import REPLAY, AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
 from auditor.targets.outputs import Batch
 from auditor.targets.process import ProcessTarget
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.randomness.signals import Uncontrolled
 from auditor.targets.replays import opened_runs
 
@@ -37,6 +38,7 @@ _BESIDE = ("floating-point",)
 _FEWEST = 60
 
 
+@keep_apart()
 def trace(
     mechanism: Mechanism,
     guarantee: Guarantee,

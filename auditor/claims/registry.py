@@ -14,6 +14,7 @@ from auditor.audits.accuracy.scaling import PowerLaw
 from auditor.claims import Claim, Entry
 from auditor.errors import SpecificationError
 from auditor.targets.callables import load_file
+from auditor.targets.process_settings import load_target
 from auditor.targets.python_files import find_files
 
 
@@ -63,7 +64,8 @@ def _import(path: Path) -> ModuleType:
         if package:
             if str(folder) not in sys.path:
                 sys.path.insert(0, str(folder))
-            return importlib.import_module(".".join([*package, path.stem]))
+            with load_target():
+                return importlib.import_module(".".join([*package, path.stem]))
         module: ModuleType = load_file(path)
         return module
     except (SpecificationError, KeyboardInterrupt):

@@ -27,6 +27,7 @@ from auditor.targets.environments import environment_of, list_installed
 from auditor.targets.http import HttpTarget
 from auditor.targets.outputs import Batch, Raised, hash_outputs
 from auditor.targets.process import ProcessTarget
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.protocol import FIRST_REQUEST, request_line
 from auditor.targets.raises import show_error
 from auditor.targets.sampler import Sampler, check_limit
@@ -97,7 +98,7 @@ def inspect_target(
     """
     check_limit(limit)
     rows = read_data(data) if data is not None else np.zeros(1)
-    with closing_target(target_named(text, limit=limit, one_draw=one_draw, given=given)) as target:
+    with closing_target(target_named(text, limit=limit, one_draw=one_draw, given=given)) as target, keep_apart():
         # Processes and services have a limit for each request, which leaves them in a known state.
         sampler = Sampler(target, 0, "check", limit=None if is_remote(target) else limit)
         try:

@@ -19,6 +19,7 @@ from auditor.results import Verdict
 from auditor.runs.declarations import ChangedError, Declarations
 from auditor.runs.run import Run, settings_of, share_alpha
 from auditor.runs.selection import suggest_ids
+from auditor.targets.process_settings import keep_apart
 
 #: Pairs that `show` lists, of claims with many.
 _PAIRS = 6
@@ -58,7 +59,9 @@ def show_lines(wanted: str, declared: Declarations, paths: Sequence[str], alpha:
     share = share_alpha(alpha, sum(claim.expected == Verdict.CONSISTENT and claim.draws_any for claim in available))
     share_of = f"in a run of all {len(available)} claims at --alpha {alpha:g}"
     for claim in chosen:
-        yield from _claim_lines(claim, share, share_of)
+        with keep_apart():
+            lines = list(_claim_lines(claim, share, share_of))
+        yield from lines
         yield f"  run it      dpaudit run {' '.join([*paths, '-k', claim.id])}"
 
 

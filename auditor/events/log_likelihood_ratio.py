@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from auditor.errors import TargetError
 from auditor.targets.callables import OneDraw
 from auditor.targets.outputs import Batch
+from auditor.targets.process_settings import call_target
 from auditor.targets.sampler import GuardedCall, Sampler
 
 Array = NDArray[np.float64]
@@ -56,7 +57,7 @@ class OwnRatio:
         """See `Feature`."""
         n = len(batch)
         with GuardedCall(_NAME, f"{n} outputs", self.limit):
-            found = self.function(batch, self.x, self.y)
+            found = call_target(self.function, batch, self.x, self.y)
         try:
             values = np.array(found, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):

@@ -22,6 +22,7 @@ from auditor.claims import Claim, registry
 from auditor.results import AuditResult, Verdict
 from auditor.runs.run import Run, settings_of
 from auditor.targets.prefetch import Ahead
+from auditor.targets.process_settings import keep_apart
 
 if TYPE_CHECKING:
     from auditor.runs.ledger import Ledger
@@ -73,20 +74,21 @@ def audit_claim(
     )
     question = Question(claim.id, draft.curves, draft.exact_level, labels, replay, ledger=_ledger(run), ahead=ahead)
     settings = settings_of(claim, run, alpha)
-    if isinstance(draft.guarantee, Theorem):
-        result = draft.guarantee.audit(draft.subject, settings, question)
-        return add_basis_and_control(result, draft.guarantee, draft.subject, settings, question, draft.controls)
-    if draft.mechanism is None or draft.level == "L0":
-        about = {**labels, "id": claim.id, "replay": replay}
-        return audit_exactly(draft.mechanism, draft.privacy_guarantee, draft.pairs, draft.curves, alpha, about)
-    if isinstance(draft.subject, Game):
-        return run_game(draft.subject, draft.privacy_guarantee, settings, question)
-    if isinstance(draft.guarantee, StatedLaw):
-        names, datasets = zip(*draft.datasets, strict=True)
-        if draft.pairs:
-            labels["pair"] = "; ".join(pair.name for pair in draft.pairs)
-        return run_conformity(draft.mechanism, draft.guarantee, datasets, names, settings, question)
-    return run_audit(draft.mechanism, draft.guarantee, draft.pairs, settings, question)
+    with keep_apart():
+        if isinstance(draft.guarantee, Theorem):
+            result = draft.guarantee.audit(draft.subject, settings, question)
+            return add_basis_and_control(result, draft.guarantee, draft.subject, settings, question, draft.controls)
+        if draft.mechanism is None or draft.level == "L0":
+            about = {**labels, "id": claim.id, "replay": replay}
+            return audit_exactly(draft.mechanism, draft.privacy_guarantee, draft.pairs, draft.curves, alpha, about)
+        if isinstance(draft.subject, Game):
+            return run_game(draft.subject, draft.privacy_guarantee, settings, question)
+        if isinstance(draft.guarantee, StatedLaw):
+            names, datasets = zip(*draft.datasets, strict=True)
+            if draft.pairs:
+                labels["pair"] = "; ".join(pair.name for pair in draft.pairs)
+            return run_conformity(draft.mechanism, draft.guarantee, datasets, names, settings, question)
+        return run_audit(draft.mechanism, draft.guarantee, draft.pairs, settings, question)
 
 
 def _ledger(run: Run) -> Ledger | None:

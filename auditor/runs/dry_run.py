@@ -25,6 +25,7 @@ from auditor.privacy.guarantees import Guarantee, PureDP
 from auditor.runs.engine_time import EngineTime
 from auditor.runs.run import Run, settings_of, split_alpha
 from auditor.targets import Mechanism
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import Call, Sampler, parts_of
 
 Clock = Callable[[], float]
@@ -109,6 +110,7 @@ class Speed:
         return calls * self.call(n / calls)
 
 
+@keep_apart()
 def estimate_claims(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -> list[Estimate]:
     """Estimate each selected claim.
 

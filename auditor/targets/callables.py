@@ -17,6 +17,7 @@ import numpy as np
 
 from auditor.errors import SpecificationError
 from auditor.targets.outputs import Raised
+from auditor.targets.process_settings import load_target
 from auditor.targets.raises import describe_error, find_raise
 from auditor.targets.sources import hash_bytes, source_text
 from auditor.targets.transcripts import Dialogue
@@ -129,7 +130,8 @@ def find_callable(text: str) -> tuple[Any, str]:
         else:
             if "" not in sys.path:
                 sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it
-            module = importlib.import_module(where)
+            with load_target():
+                module = importlib.import_module(where)
     except (SpecificationError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a file may end the interpreter, which would be a green run, or a finding
@@ -183,7 +185,8 @@ def load_file(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with load_target():
+            spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise

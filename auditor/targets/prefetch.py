@@ -25,6 +25,7 @@ import numpy as np
 
 from auditor.errors import TargetError
 from auditor.targets.outputs import Batch, Raised, hash_outputs
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import Call, Sampler
 
 #: Seconds that the calls of a claim have taken before a partner is looked for, and between two looks; arbitrary.
@@ -124,6 +125,7 @@ class Meeting:
                 waiting.send(None)
 
 
+@keep_apart()
 def _serve_calls(asking: Connection, target: Any) -> None:
     """Make calls until the connection is closed."""
     known: dict[int, Any] = {}

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches
+from auditor.targets.process_settings import call_target
 from auditor.targets.raises import describe_error, find_raise, list_interrupts, show_error
 
 T = TypeVar("T")
@@ -419,7 +420,7 @@ class Sampler:
         with GuardedCall("the target", f"{len(datasets)} times 1 draw", limit):
             for data in datasets:
                 try:
-                    self.target(data, 1, rng)
+                    call_target(self.target, data, 1, rng)
                 except list_interrupts(_Hang, SystemExit):
                     raise
                 except BaseException:  # noqa: BLE001 - whatever it raises is thrown away
@@ -478,7 +479,7 @@ class Sampler:
         """
         rng = make_generator(self.seed, self.key, *call.key)
         with GuardedCall("the target", f"{call.n} draws", self.limit):
-            outputs = self.target(data, call.n, rng)
+            outputs = call_target(self.target, data, call.n, rng)
         return as_batch(outputs, call.n)
 
     def _call(self, data: Any, n: int, *key: str | int) -> Batch:

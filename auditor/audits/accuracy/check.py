@@ -14,8 +14,10 @@ from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult
 from auditor.targets import Mechanism
+from auditor.targets.process_settings import keep_apart
 
 
+@keep_apart()
 def check_accuracy(
     mechanism: Mechanism,
     data: Any,

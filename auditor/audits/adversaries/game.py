@@ -23,6 +23,7 @@ from auditor.evidence.mean import MeanWealth, detectable_mean
 from auditor.privacy.guarantees import ApproxDP, Guarantee
 from auditor.results import ALLOWED, AuditResult, Counterexample, Verdict, wealth_fields
 from auditor.targets import Mechanism
+from auditor.targets.process_settings import call_target, keep_apart
 from auditor.targets.sampler import GuardedCall, Place, Sampler
 
 #: Chunks of games, of which one may take seconds. Evidence does not depend on chunks, so they only bound how late a
@@ -69,6 +70,7 @@ class Game:
     def __post_init__(self) -> None:
         check_unit(self.unit)
 
+    @keep_apart()
     def __call__(self, data: object, n: int, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002 - it makes up data
         """Scores of n games, shape (n,)."""
         scores = np.asarray(self.adversary.play(self.asking(rng), n, rng), dtype=np.float64)
@@ -81,7 +83,7 @@ class Game:
 
         def ask(stack: Stack) -> FloatArray:
             with GuardedCall("the target", f"releases of {len(stack)} tables", self.limit):
-                found = release_tables(self.target, stack, rng)
+                found = call_target(release_tables, self.target, stack, rng)
             rows = stack.shape[1]
             counts = found * rows if self.unit == "means" else found
             # A function of the output, so that it changes nothing of what a guarantee allows: what is outside of

@@ -29,6 +29,7 @@ from auditor.events.event_learner import Chain
 from auditor.evidence.power import flag_probability
 from auditor.privacy.guarantees import NOTIONS, Guarantee
 from auditor.targets import Mechanism
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import Sampler
 
 #: Fresh draws are taken up to so many times the recorded ones. A violation that was found with luck needs more.
@@ -188,6 +189,7 @@ class _Record:
         return Sampler(target, seed, key, limit, one_a_call=self.one_a_call, catching=True)
 
 
+@keep_apart()
 def replay_event(
     record: Mapping[str, Any],
     target: Mechanism,

@@ -44,6 +44,7 @@ from auditor.privacy.exact import (
 )
 from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, Guarantee
 from auditor.targets.outputs import Batch, hash_outputs
+from auditor.targets.process_settings import call_target
 from auditor.targets.sampler import GuardedCall, Sampler
 
 Array: TypeAlias = NDArray[np.float64]
@@ -294,7 +295,7 @@ def _query(states: Mapping[str, Any], sampler: Sampler | None) -> Callable[[Any]
 
         def asked(data: Any) -> Any:
             with GuardedCall("the query", "a noiseless answer", limit):
-                return own(data)
+                return call_target(own, data)
 
         return asked
     return states.get("query")

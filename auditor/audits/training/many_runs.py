@@ -25,6 +25,7 @@ from auditor.errors import SpecificationError, check_alpha, require_library
 from auditor.evidence.binomial import clopper_pearson
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, AuditResult, Verdict, usual_level
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import make_generator
 from auditor.targets.sources import hash_bytes, source_text
 
@@ -43,6 +44,7 @@ _PRIOR = 1.0
 _POWER = 0.9
 
 
+@keep_apart()
 def audit_runs(
     train: Train,
     data: Any,

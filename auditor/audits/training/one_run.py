@@ -15,6 +15,7 @@ from auditor.datasets.rows import count_rows, join_rows, select_rows
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import make_generator
 
 Array = NDArray[np.float64]
@@ -86,6 +87,7 @@ def plant_canaries(data: Any, canaries: Any, *, seed: int = 0) -> PlantedCanarie
     return PlantedCanaries(join_rows(data, select_rows(canaries, included)), canaries, included)
 
 
+@keep_apart()
 def audit_one_run(
     train: Callable[[Any, np.random.Generator], Any],
     data: Any,

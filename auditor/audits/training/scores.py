@@ -27,6 +27,7 @@ from auditor.evidence.one_run import (
 )
 from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from auditor.results import AuditResult, Verdict, wealth_fields
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import make_generator
 
 Array = NDArray[np.float64]
@@ -122,6 +123,7 @@ def read_scores(inside: ArrayLike, outside: ArrayLike) -> Scores:
     return scores
 
 
+@keep_apart()
 def audit_scores(
     inside: ArrayLike,
     outside: ArrayLike,

@@ -21,6 +21,7 @@ from auditor.audits.verdict import decide_verdict, describe_missed
 from auditor.errors import SpecificationError, check_alpha, require_library
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import make_generator
 
 #: Parts of alpha: the level from the noise, the bets on coins, the tests. Without coins their part goes to the level.
@@ -29,6 +30,7 @@ _LEVEL, _BETS, _TESTS = 0.5, 0.25, 0.25
 _SLACK = 1e-6
 
 
+@keep_apart()
 def audit_steps(
     record: StepRecorder | StepTable,
     claim: Guarantee,

@@ -49,6 +49,7 @@ from auditor.targets.http import HttpTarget
 from auditor.targets.prefetch import POSSIBLE, Ahead
 from auditor.targets.prefetch_worker import hire_partner
 from auditor.targets.process import ProcessTarget
+from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import Sampler
 from auditor.targets.signatures import parse_arguments, takes_randomness
 from auditor.targets.target_names import closing_target, is_remote, show_target, source_of, target_named
@@ -205,19 +206,20 @@ def attack_on(
         Gives a connection to a process that draws from the same target, see `Ahead`.
     """
     work = _Work(attack, target, guarantee, relation, values, tell, partner)
-    with one_thread():
+    question = work.question
+    with one_thread(), keep_apart():
         try:
             if attack.adversary is not None:
                 result = work.with_adversary(adversary_named(attack.adversary))
             else:
                 pairs = [given] if given is not None else work.crafted_pairs()
                 work.measure(pairs[0].x)
-                result = run_audit(target, guarantee, pairs, work.settings(), work.question)
+                result = run_audit(target, guarantee, pairs, work.settings(), question)
                 result = work.with_checks(result, pairs)
         except TargetError as error:
-            result = error_result(target, guarantee, work.settings(), work.question, error)
-        result = replace(result, places=find_places(target))
-        return work.manifest(), result, time.monotonic() - work.begun
+            result = error_result(target, guarantee, work.settings(), question, error)
+    result = replace(result, places=find_places(target))
+    return work.manifest(), result, time.monotonic() - work.begun
 
 
 @dataclass

@@ -1,0 +1,93 @@
+"""Settings that targets share with the engine, because both run in one process.
+
+How numpy handles floating-point errors, the filters of warnings and the working folder are the process's. A target may
+set them for itself, as by ``np.seterr(all="raise")`` or ``os.chdir``. They hold in its own calls then, and neither the
+engine nor another claim gets them.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: What a target finds, with what it has set; only within `keep_apart`, and not in the target itself.
+_THEIRS: ContextVar[Context] = ContextVar("settings of the target")
+#: The folder that a file of targets changed to when it was loaded.
+_FOLDER: ContextVar[str] = ContextVar("folder of the target")
+
+
+@contextmanager
+def keep_apart() -> Iterator[None]:
+    """Keep the engine's settings apart from the target's, in a block.
+
+    What `call_target` calls finds the settings of before the block, and what it sets itself, until the end of the
+    block. Then all is as it was before. A block within another one does nothing.
+    """
+    if _THEIRS.get(None) is not None:
+        yield
+        return
+    theirs = copy_context()
+    # Those of numpy by default: in numerics, numbers that vanish are no error.
+    ours = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+    with _keep_folder(), warnings.catch_warnings(), ours:
+        if _FOLDER.get(None) is not None:
+            os.chdir(_FOLDER.get())
+        token = _THEIRS.set(theirs)
+        try:
+            yield
+        finally:
+            _THEIRS.reset(token)
+
+
+def call_target(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call what is audited, with its settings.
+
+    Parameters
+    ----------
+    function : callable
+        What is called.
+    *args, **kwargs
+        What it is called with.
+    """
+    theirs = _THEIRS.get(None)
+    return function(*args, **kwargs) if theirs is None else theirs.run(function, *args, **kwargs)
+
+
+@contextmanager
+def load_target() -> Iterator[None]:
+    """Load a file of targets, in a block.
+
+    The folder that it changes to is the one of its calls, in `keep_apart`.
+    """
+    with _keep_folder() as before:
+        yield
+        if _here() != before:
+            _FOLDER.set(_here())
+
+
+@contextmanager
+def _keep_folder() -> Iterator[str]:
+    """Come back to the working folder at the end of a block."""
+    before = _here()
+    try:
+        yield before
+    finally:
+        if _here() != before:
+            os.chdir(before)
+
+
+def _here() -> str:
+    """The working folder; empty if it has been removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
