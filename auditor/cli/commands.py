@@ -17,6 +17,11 @@ import click
 
 from auditor.errors import SpecificationError, describe_missing, require_library
 
+try:
+    import fcntl
+except ImportError:  # no POSIX system
+    fcntl = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     from auditor.results import AuditResult
 
@@ -162,13 +167,37 @@ def tell_missing_page(written: Sequence[Path]) -> None:
 
 
 def make_folder(out: Path) -> None:
-    """Make the folder first, so that a bad path fails early."""
+    """Make the folder first, so that a bad path fails early.
+
+    Until the command ends, no other one writes there: two would leave reports of both.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
             pass
     except OSError as error:
         raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
+    command = click.get_current_context(silent=True)
+    if command is not None and fcntl is not None:
+        command.with_resource(_hold_folder(out))
+
+
+@contextmanager
+def _hold_folder(out: Path) -> Iterator[None]:
+    folder = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(folder)
+        raise SpecificationError(
+            f"another dpaudit writes to {str(out)!r} at this moment: give another --out, or wait until it ends"
+        ) from error
+    except OSError:  # a file system without such locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(folder)
 
 
 @click.command(short_help="Check whether a mechanism can be audited, and how fast.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import json
 import math
 import os
@@ -385,6 +386,19 @@ def test_results_of_other_options_are_not_overwritten_by_resuming(dpaudit: Comma
     assert results.read_bytes() == before
     results.write_text("{", encoding="utf-8")
     refused(dpaudit("run", claims, *QUICK, "--out", results.parent, "--resume"), results)
+
+
+def test_one_command_at_a_time_writes_to_a_folder(dpaudit: Command, claims: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ("run", claims, *QUICK, "--out", out)
+    out.mkdir()
+    folder = os.open(out, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)  # as another one has it
+    refused(dpaudit(*asked), str(out))
+    assert list(out.iterdir()) == []
+    os.close(folder)
+    assert dpaudit(*asked).code == 0
+    assert dpaudit(*asked).code == 0
 
 
 def test_resume_needs_a_folder(dpaudit: Command, tmp_path: Path) -> None:
