@@ -103,9 +103,12 @@ def _drawn_from(
         with closing_target(target_named(str(name), limit=limit, one_draw=single, given=given)) as mechanism:
             yield mechanism, None
         return
-    found = [claim for claim in registry.load_claims(tuple(about.get("paths", ()))) if claim.id == record["id"]]
+    paths = about.get("paths")
+    if not isinstance(paths, list):
+        raise SpecificationError(f"claim {record['id']!r} is of no target, and of the paths {paths!r}")
+    found = [claim for claim in registry.load_claims(tuple(map(str, paths))) if claim.id == record["id"]]
     if not found:
-        raise SpecificationError(f"claim {record['id']!r} is not declared in {list(about.get('paths', ()))}")
+        raise SpecificationError(f"claim {record['id']!r} is not declared in {paths}")
     draft = found[0].draft
     if draft.mechanism is None:
         raise SpecificationError(f"claim {record['id']!r} has no mechanism to draw from")

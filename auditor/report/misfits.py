@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -24,7 +26,8 @@ _SHOWN = 60
 def find_misfit(content: Mapping[str, Any]) -> str:
     """Find the first member of a type that the schema excludes.
 
-    Ranges, and members that are missing or unknown, are not looked at: another version may have written the file.
+    Or one that lacks a part. Ranges, and members of a claim that are missing or unknown, are not looked at: another
+    version may have written the file.
 
     Parameters
     ----------
@@ -34,14 +37,29 @@ def find_misfit(content: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        Where it is and what it holds, as "claims[3].draws is 'many'"; empty where all fits.
+        Where it is and what it holds, as "claims[3].draws is 'many'", or what it lacks; empty where all fits.
     """
     found = _misfit(content, _schema(), "")
     if found is None:
         return ""
     place, value = found
+    text = f"lacks {value.name!r}" if isinstance(value, _Missing) else f"is {_show(value)}"
+    return f"{place.removeprefix('.')} {text}"
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """A part that is missing."""
+
+    name: str
+
+
+def _show(value: Any) -> str:
+    """A value as a message has it; of an integer without end, how long it is."""
+    if isinstance(value, int) and value.bit_length() > _SHOWN * 3:
+        return f"an integer of {value.bit_length():,} bits"
     text = repr(value)
-    return f"{place.removeprefix('.')} is {text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 @cache
@@ -70,6 +88,9 @@ def _misfit(value: Any, schema: Any, place: str) -> tuple[str, Any] | None:
         for name, member in value.items():
             if found := _misfit(member, known.get(name, others), f"{place}.{name}"):
                 return found
+        missing = [name for name in schema.get("required", ()) if name not in value]
+        if missing and "]." in place:  # inside of a claim
+            return place, _Missing(missing[0])
     elif isinstance(value, list) and "items" in schema:
         for k, item in enumerate(value):
             if found := _misfit(item, schema["items"], f"{place}[{k}]"):
@@ -80,4 +101,6 @@ def _misfit(value: Any, schema: Any, place: str) -> tuple[str, Any] | None:
 def _is_of(value: Any, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
+    if kind == "number" and isinstance(value, int | float) and not abs(value) <= sys.float_info.max:  # "inf" is a text
+        return False
     return isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, float) and value.is_integer())

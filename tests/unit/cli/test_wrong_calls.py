@@ -22,6 +22,9 @@ SPOILT: dict[str, Callable[[Any], object]] = {
     "wealth.json": lambda c: c["claims"][1].update(wealth={"draws": 3}),
     "curve.json": lambda c: c["claims"][1]["tradeoff"].update(q="wide"),
     "example.json": lambda c: c["claims"][2].update(counterexample={"pair": 3}),
+    "counts.json": lambda c: c["claims"][2]["counterexample"].pop("y_count"),
+    "nan.json": lambda c: c["claims"][1].update(ceiling=float("nan")),
+    "huge.json": lambda c: c["claims"][1].update(reached=10**400),
     "again.json": lambda c: c["claims"][2]["counterexample"].update(again={"x": 3}),
     "verdict.json": lambda c: c["claims"][0].update(verdict="fine"),
     "no_id.json": lambda c: c["claims"][0].pop("id"),
@@ -93,6 +96,9 @@ report draws.json                                           | 'draws.json' | cla
 report wealth.json                                          | 'wealth.json' | claims[1].wealth.draws is 3
 report curve.json                                           | 'curve.json' | claims[1].tradeoff.q is 'wide'
 report example.json                                         | 'example.json' | claims[2].counterexample.pair is 3
+report counts.json                                          | 'counts.json' | counterexample lacks 'y_count'
+report nan.json                                             | 'nan.json' | claims[1].ceiling is nan
+report huge.json --comment                                  | 'huge.json' | claims[1].reached | 1,329 bits
 report errata.json                                          | 'errata.json' | errata[0] is 3
 report no_claims.json                                       | 'no_claims.json' | 'claims'
 report schema.json                                          | 'schema.json' | dpaudit-results/9
@@ -133,6 +139,7 @@ replay out/results.json --target number.py:x                | 'number.py:x'
 replay out/results.json --target nowhere.py:f               | 'nowhere.py'
 replay again.json                                           | 'again.json' | KeyError
 replay no_manifest.json                                     | 'no_manifest.json'
+replay no_paths.json                                        | the paths None
 diff out/results.json                                       | 'SECOND'
 diff out/results.json nowhere.json                          | 'nowhere.json'
 diff null.json out/results.json                             | 'null.json'
