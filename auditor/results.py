@@ -731,7 +731,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     claims = ",\n".join(_dump(claim) for claim in content.get("claims", []))
     lines.append(f'"claims": [\n{claims}\n]')
     partial = path.with_name(path.name + ".part")
-    partial.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    # UTF-8 has no half of a surrogate pair, as in names of files: an escape of JSON, which reads as it was.
+    partial.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8", errors="backslashreplace")
     partial.replace(path)
 
 

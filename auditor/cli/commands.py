@@ -338,7 +338,7 @@ def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str,
         click.echo(page, nl=False)
         return
     make_folder(out)
-    (out / "maintainer.md").write_text(page, encoding="utf-8", newline="\n")
+    (out / "maintainer.md").write_text(page, encoding="utf-8", errors="backslashreplace", newline="\n")
     click.echo(out / "maintainer.md")
 
 
@@ -389,7 +389,7 @@ def evidence(results: Path, claim_id: str | None, unit: str, out: Path | None) -
     make_folder(out)
     text = json.dumps(statement, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for name, written in (("evidence.html", render_sheet_html(statement)), ("evidence.json", text)):
-        (out / name).write_text(written, encoding="utf-8", newline="\n")
+        (out / name).write_text(written, encoding="utf-8", errors="backslashreplace", newline="\n")
         click.echo(out / name)
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -480,6 +481,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Every failure is one line and exit code 2, never a traceback.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")  # a letter that its encoding lacks ends no command
     words = list(arguments) if arguments is not None else sys.argv[1:]
     complete = os.environ.get(COMPLETE, "")
     if complete:  # not a command, but a shell that asks for its script or for completions

@@ -73,7 +73,7 @@ def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[
     for name, content in contents.items():
         path, partial = out / name, out / f"{name}.part"
         # Whole or not at all, and with the same line ends everywhere.
-        partial.write_bytes(content.encode("utf-8"))
+        partial.write_bytes(content.encode("utf-8", "backslashreplace"))
         partial.replace(path)
         paths.append(path)
     return paths

@@ -162,7 +162,7 @@ def hash_versions(search: Iterable[str]) -> str:
                 continue
     if not is_versioned(_ENGINE):
         parts += [f"{file} {hash_file(file)}" for file in _engine_files()]
-    return _hash("\0".join(parts).encode())
+    return _hash(os.fsencode("\0".join(parts)))
 
 
 def is_versioned(place: str) -> bool:
@@ -234,7 +234,7 @@ def hash_names(folder: str) -> str:
         names = sorted(os.listdir(folder))
     except OSError:
         return ""
-    return _hash("\0".join(name for name in names if name != "__pycache__" and not name.startswith(".")).encode())
+    return _hash(os.fsencode("\0".join(name for name in names if name != "__pycache__" and not name.startswith("."))))
 
 
 def _hash_variable(name: str) -> str:
@@ -269,7 +269,7 @@ def find_modules(search: Iterable[str], names: Iterable[str]) -> dict[str, str]:
             )
         except OSError:
             there = []
-        found[folder] = _hash("\0".join(there).encode())
+        found[folder] = _hash(os.fsencode("\0".join(there)))
     return found
 
 

@@ -1210,3 +1210,24 @@ def test_old_reports_are_replaced(dpaudit: Command, claims: Path, results: Path)
     assert said.code == 0, said
     assert read(results)["manifest"]["seed"] == 1
     assert read(results)["claims"] != read(results.with_name("before.json"))["claims"]
+
+
+def test_a_letter_that_the_terminal_lacks_ends_no_command(claims: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    said = process("list", claims)
+    assert said.code == 0, said
+    assert r"\u03b5 = 1" in said.out
+
+
+def test_texts_that_utf_8_lacks_are_kept_and_lose_no_run(dpaudit: Command, tmp_path: Path) -> None:
+    """Half of a surrogate pair, as Python has it of names of files in other encodings."""
+    title = r"""title="Randomised response"""
+    file = declare(tmp_path, HELD)
+    file.write_text(file.read_text(encoding="utf-8").replace(title, title + r" \udce9"), encoding="utf-8")
+    out = tmp_path / "out"
+    said = dpaudit("run", file, *QUICK, "--out", out)
+    assert said.code == 0, said
+    assert sorted(path.name for path in out.iterdir()) == sorted(REPORTS)
+    assert read(out / "results.json")["claims"][0]["title"] == "Randomised response \udce9"
+    for asked in (("report", out), ("diff", out, out), ("evidence", out, "--out", tmp_path / "sheet")):
+        assert dpaudit(*asked).code == 0

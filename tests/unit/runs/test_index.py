@@ -114,6 +114,14 @@ def test_an_index_has_what_is_declared(here: Surroundings, cache: Path) -> None:
     ]
 
 
+def test_names_of_files_may_be_of_any_bytes(folder: Path, here: Surroundings, cache: Path) -> None:
+    for place in (folder / "claims", folder / "ahead"):
+        place.mkdir(exist_ok=True)
+        Path(os.fsdecode(os.fsencode(place) + b"/of old times \xe9.txt")).touch()
+    assert Declarations(["claims"], here, cache).index == Declarations(["claims"], here, cache).index
+    assert len(list(cache.iterdir())) == 1
+
+
 def test_claims_are_loaded_from_their_files_alone(here: Surroundings, cache: Path) -> None:
     make(here, cache)
     declared = Declarations(PATHS, here, cache)
