@@ -43,12 +43,12 @@ def find_misfit(content: Mapping[str, Any]) -> str:
     if found is None:
         return ""
     place, value = found
-    text = f"lacks {value.name!r}" if isinstance(value, _Missing) else f"is {_show(value)}"
+    text = f"lacks {value.name!r}" if isinstance(value, _MissingPart) else f"is {_show(value)}"
     return f"{place.removeprefix('.')} {text}"
 
 
 @dataclass(frozen=True)
-class _Missing:
+class _MissingPart:
     """A part that is missing."""
 
     name: str
@@ -90,7 +90,7 @@ def _misfit(value: Any, schema: Any, place: str) -> tuple[str, Any] | None:
                 return found
         missing = [name for name in schema.get("required", ()) if name not in value]
         if missing and "]." in place:  # inside of a claim
-            return place, _Missing(missing[0])
+            return place, _MissingPart(missing[0])
     elif isinstance(value, list) and "items" in schema:
         for k, item in enumerate(value):
             if found := _misfit(item, schema["items"], f"{place}[{k}]"):
