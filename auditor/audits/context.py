@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,8 @@ from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.audits.counterexamples.shrink import Shrunk
 from auditor.audits.interfaces import EvidenceStore
 from auditor.datasets import Pair
+from auditor.datasets.json_codec import same_data
+from auditor.errors import TargetError
 from auditor.events.event_learner import Chain
 from auditor.privacy.exact import PrivacyCurve
 from auditor.targets.sampler import Prefetch, Sampler
@@ -63,12 +66,63 @@ class Question:
         """Partner that makes calls beforehand, until the block ends.
 
         None if there is none.
+
+        Raises
+        ------
+        TargetError
+            At the end of the block, see `watch_datasets`.
         """
-        if self.ahead is None:
-            yield None
-            return
-        ahead = self.ahead(datasets)
-        try:
-            yield ahead
-        finally:
-            ahead.close()
+        with watch_datasets(datasets):
+            if self.ahead is None:
+                yield None
+                return
+            ahead = self.ahead(datasets)
+            try:
+                yield ahead
+            finally:
+                ahead.close()
+
+
+@contextmanager
+def watch_datasets(datasets: Sequence[Any]) -> Iterator[None]:
+    """Refuse a target that changes its datasets, in a block.
+
+    It raises at the end of the block.
+
+    Draws are of one dataset only if every call gets the same. Two datasets may become equal by the first call, which
+    would be a pass whatever that call showed, or stop being neighbours, which would be a violation.
+
+    Parameters
+    ----------
+    datasets : sequence
+        Those whose content can be compared are watched, as `same_data` does: arrays, data frames, lists, dictionaries.
+
+    Raises
+    ------
+    TargetError
+        If the content of one is not what it was.
+    """
+    copies = [(data, _copy(data)) for data in {id(data): data for data in datasets}.values()]
+    kept = [(data, before) for data, before in copies if _are_same(data, before)]
+    yield
+    changed = sum(not _are_same(data, before) for data, before in kept)
+    if changed:
+        raise TargetError(
+            f"the target changed {changed} of {len(kept)} datasets that it was given, so that its draws are not of "
+            "these: it has to copy what it changes"
+        )
+
+
+def _copy(data: Any) -> Any:
+    """A copy of a dataset, if its class has one."""
+    try:
+        return deepcopy(data)
+    except Exception:  # noqa: BLE001 - of a class of somebody else's
+        return None
+
+
+def _are_same(data: Any, before: Any) -> bool:
+    try:
+        return same_data(data, before)
+    except Exception:  # noqa: BLE001 - of a class of somebody else's, which is compared otherwise
+        return False

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.audits.context import watch_datasets
 from auditor.audits.independence import FALSE_ALARM, check_independence
 from auditor.audits.privacy_loop import FIRST, Settings
 from auditor.audits.summary import format_duration
@@ -102,10 +103,11 @@ def inspect_target(
         # Processes and services have a limit for each request, which leaves them in a known state.
         sampler = Sampler(target, 0, "check", limit=None if is_remote(target) else limit)
         try:
-            begun = time.perf_counter()
-            sampler.draw(rows, 1, "start")
-            start = time.perf_counter() - begun
-            lines, sound = _lines(sampler, rows, draws, data is not None and not show_data)
+            with watch_datasets([rows]):
+                begun = time.perf_counter()
+                sampler.draw(rows, 1, "start")
+                start = time.perf_counter() - begun
+                lines, sound = _lines(sampler, rows, draws, data is not None and not show_data)
         except TargetError as error:
             hint = "" if is_remote(target) else explain_guess(target)
             raise _explain_error(error, data, show_data, is_remote(target), hint) from error

@@ -83,7 +83,7 @@ class Game:
 
         def ask(stack: Stack) -> FloatArray:
             with GuardedCall("the target", f"releases of {len(stack)} tables", self.limit):
-                found = call_target(release_tables, self.target, stack, rng)
+                found: FloatArray = call_target(release_tables, self.target, stack, rng)
             rows = stack.shape[1]
             counts = found * rows if self.unit == "means" else found
             # A function of the output, so that it changes nothing of what a guarantee allows: what is outside of

@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from importlib import metadata
@@ -329,6 +330,7 @@ class _Work:
         """
         if self.each or self.attack.settings().seconds is None:
             return
+        data = deepcopy(data)  # a target may change it, which the audit has to see
         self.sampler.draw_either_way(data, 16, "search", "speed", 0)
         begun = time.perf_counter()
         self.sampler.draw_either_way(data, 16, "search", "speed", 1)

@@ -1,0 +1,75 @@
+"""Targets that change the datasets that they are given: no audit is about what they leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import auditor
+from auditor import Pair, PureDP
+from auditor.audits.accuracy import Absolute
+from auditor.audits.context import watch_datasets
+from auditor.errors import TargetError
+from auditor.privacy.exact import FiniteLaw
+from tests.commandline import Command
+
+
+class Leaking:
+    """It shows the bit once, and no more: the dataset is 0 from then on."""
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
+        bits = np.where(rng.random(n) < 0.99, data[0], 1 - data[0])
+        data[0] = 0
+        return bits
+
+    def law(self, data: Any) -> FiniteLaw:
+        return FiniteLaw((0, 1), np.array([0.99, 0.01]))
+
+
+@pytest.mark.parametrize("kind", [np.array, list])
+def test_datasets_that_became_equal_are_no_pass(kind: Any) -> None:
+    result = auditor.audit(Leaking(), PureDP(1.0), Pair(kind([0]), kind([1]), "one bit"), draws=20_000)
+    assert result.verdict == "error"
+    assert "changed 1 of 2 datasets" in result.message
+
+
+def test_datasets_that_are_no_neighbours_any_more_are_no_violation() -> None:
+    def growing(data: Any, n: int, rng: np.random.Generator) -> Any:
+        noise = rng.geometric(0.63, n) - rng.geometric(0.63, n)
+        data += [1] * data[0]
+        return len(data) + noise
+
+    assert auditor.audit(growing, PureDP(1.0), Pair([0], [1], "one bit"), draws=4_000).verdict == "error"
+
+
+def test_conformity_and_accuracy_are_of_the_dataset_that_was_given() -> None:
+    found = (
+        auditor.check_conformity(Leaking(), np.array([1])),
+        auditor.check_accuracy(Leaking(), np.array([1]), Absolute(0), at_most=0, beta=0.1),
+    )
+    for result in found:
+        assert result.verdict == "error"
+        assert "changed 1 of 1 datasets" in result.message
+
+
+def test_the_command_that_checks_a_target_finds_it(dpaudit: Command, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def f(data, n, rng):\n    data += 1\n    return rng.random(n)\n", encoding="utf-8")
+    said = dpaudit("check", f"{file}:f")
+    assert said.code == 2, said
+    assert "changed 1 of 1 datasets" in said.err
+
+
+def test_what_cannot_be_compared_is_not_watched() -> None:
+    class Own:
+        rows = (1, 2)
+
+    data: list[Any] = [Own(), pd.Series([1, 2]), (value for value in "ab"), {"a": np.array([np.nan, -0.0])}]
+    with watch_datasets(data):
+        data[0].rows = (3,)
+    with pytest.raises(TargetError, match="changed 1 of 1"), watch_datasets(data):
+        data[3]["a"][1] = 0.0
