@@ -265,11 +265,13 @@ def check_sampling(table: StepTable) -> Iterator[StepTest]:
     ratio smaller than with the true one (universal inference, Wasserman, Ramdas and Balakrishnan 2020).
     """
     rates, n = table.rate, table.examples
-    if (table.included != UNKNOWN).all():
+    known = table.included != UNKNOWN
+    if known.any():
+        tossed, coins = table.included[known], table.coins[known]
         yield StepTest(
             CANARY_RATE,
-            to_p_value(rate_wealth(table.included, np.ones(table.steps), np.full(table.steps, table.coin))),
-            f"the canary was in {int(table.included.sum())} of {table.steps} steps, where its coin is {table.coin:.4g}",
+            to_p_value(rate_wealth(tossed, np.ones(len(tossed)), coins)),
+            f"the canary was in {int(tossed.sum())} of {len(tossed)} steps, where its coin is {coins.mean():.4g}",
             ANYTIME,
         )
     if (table.batch == UNKNOWN).any() or not math.isfinite(n):

@@ -66,7 +66,8 @@ class StepTable:
     positions : ndarray of int of shape (n_kept,)
         Coordinates that are kept.
     examples, coin : float
-        Number of examples beside the canary, and probability that the canary is in a step; NaN where not given.
+        Number of examples beside the canary, and probability that the canary is in a step; NaN where not given. A coin
+        that is not given is the sampling rate of each step.
     """
 
     clip: Array
@@ -98,6 +99,11 @@ class StepTable:
         return len(self.clip)
 
     @property
+    def coins(self) -> Array:
+        """Probability that the canary is in each step."""
+        return self.rate if math.isnan(self.coin) else np.full(self.steps, self.coin)
+
+    @property
     def has_noise(self) -> bool:
         """Whether the noise of every step is known."""
         return self.steps > 0 and bool(np.isfinite(self.squares).all())
@@ -126,8 +132,8 @@ class StepRecorder:
     examples : int, optional
         Number of examples, the canary not counted. Needed for tests of the sampling.
     coin : float, optional
-        Probability, given the past, that the canary is in a step. By default ``sampling_rate``; 0.5 where the auditor
-        tosses a fair coin at each step, which shows most.
+        Probability, given the past, that the canary is in a step. By default the sampling rate of the step; 0.5 where
+        the auditor tosses a fair coin at each step, which shows most.
     seed : int
         Seed of the coordinates that are kept. Training must not use it.
 
@@ -276,7 +282,7 @@ class StepRecorder:
             layers=np.array(self._layers, dtype=np.int64),
             positions=self._positions,
             examples=math.nan if self.examples is None else float(self.examples),
-            coin=float(self.sampling_rate if self.coin is None else self.coin),
+            coin=math.nan if self.coin is None else float(self.coin),
         )
 
     def save(self, path: str | Path) -> None:

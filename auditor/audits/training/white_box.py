@@ -85,7 +85,7 @@ def audit_steps(
     table = record.table() if isinstance(record, StepRecorder) else record
     _check_arguments(table, claim, alpha, steps)
     tossed = (table.included != UNKNOWN) & np.isfinite(table.score)
-    tossing = bool(tossed.any()) and table.coin < 1
+    tossing = bool((tossed & (table.coins < 1)).any())
     tests = [*check_steps(table), *_check_accountant(table, claim, steps)]
     by_chance = sum(test.kind != CERTAIN for test in tests)
     share = _TESTS * alpha / max(by_chance, 1)
@@ -224,10 +224,10 @@ def bet_on_coins(table: StepTable, alpha: float, seed: int) -> CoinBets:
     seed : int
         Seed of the further coins.
     """
-    p = table.coin
-    kept = make_generator(seed, "steps", "coins").random(table.steps) < np.where(
-        table.included == 1, min(1.0, (1 - p) / p), min(1.0, p / (1 - p))
-    )
+    p = table.coins
+    with np.errstate(divide="ignore"):  # a canary that is in every step
+        share = np.minimum(1.0, np.where(table.included == 1, (1 - p) / p, p / (1 - p)))
+    kept = make_generator(seed, "steps", "coins").random(table.steps) < share
     use = kept & (table.included != UNKNOWN) & np.isfinite(table.score)
     claim = GaussianDP(float(1 / table.multiplier.min()))
     draws = bet_on_draws(table.score[use], table.included[use] == 1, claim, alpha)

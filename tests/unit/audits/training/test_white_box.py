@@ -279,3 +279,24 @@ def test_a_wrong_argument_is_refused(claim: Any, options: dict[str, Any], messag
 def test_an_empty_record_is_refused() -> None:
     with pytest.raises(SpecificationError, match="no step was recorded"):
         audit_steps(StepRecorder(1.0, 1.0), CLAIM)
+
+
+def test_a_canary_that_is_in_more_often_than_its_coin_says_is_found_where_some_coins_are_not_known() -> None:
+    recorder = StepRecorder(1.0, 2.0, coin=0.5)
+    rng = np.random.default_rng(3)
+    for step in range(60):
+        recorder.add(rng.normal(scale=2.0, size=1) + 1.0, [1.0], included=True if step else None)
+    result = audit_steps(recorder, GaussianDP(10.0))
+    assert result.verdict == "deviation"
+    assert "the canary was in 59 of 59 steps, where its coin is 0.5" in result.message
+
+
+def test_a_canary_that_is_sampled_as_the_examples_are_is_no_alarm_where_rates_change() -> None:
+    recorder = StepRecorder(1.0, 4.0, 0.25)
+    rng = np.random.default_rng(4)
+    for step in range(600):
+        rate = 0.45 if step % 2 else 0.05
+        included = bool(rng.random() < rate)
+        others = 0.5 * rng.binomial(200, rate)  # not told, so that scores are larger where coins are
+        recorder.add(rng.normal(scale=4.0, size=1) + others + included, [1.0], included=included, sampling_rate=rate)
+    assert audit_steps(recorder, ApproxDP(30.0, 1e-5), alpha=1e-6).verdict == "consistent"
