@@ -36,6 +36,7 @@ def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np
     """
     import numpy as np  # takes longer to import than all that a list of claims needs
 
+    from auditor.audits.training.given_numbers import read_numbers
     from auditor.datasets.files import read_data
 
     found = read_data(path)
@@ -43,10 +44,12 @@ def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np
         found = _pick_column(path, found, column)
     elif column is not None:
         raise SpecificationError(f"{str(path)!r} has no columns, so that --column {column} is not one of them")
-    try:
-        values = np.array([np.nan if v is None else v for v in found], dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise SpecificationError(f"{str(path)!r} must hold an array of numbers: {error}") from None
+    what = f"{str(path)!r} must hold an array of numbers"
+    if not isinstance(found, list | np.ndarray):
+        raise SpecificationError(f"{what}, got {type(found).__name__}")
+    if path.suffix.lower() == ".csv" and missing == "error":
+        _refuse_empty_lines(path)
+    values = read_numbers(what, [np.nan if v is None else v for v in found])
     if values.ndim != 1:
         raise SpecificationError(f"{str(path)!r} must hold a list of numbers, got shape {values.shape}")
     gone = np.isnan(values)
@@ -58,6 +61,16 @@ def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np
         )
     kept: NDArray[np.float64] = values[~gone]
     return kept
+
+
+def _refuse_empty_lines(path: Path) -> None:
+    """Refuse lines that pandas leaves out: of one column, an empty cell is an empty line."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            raise SpecificationError(
+                f"{str(path)!r}: line {number} is empty, which may be a missing score; delete it if it is none, or "
+                "give --missing drop"
+            )
 
 
 def _pick_column(path: Path, table: Any, column: str | None) -> Any:
@@ -119,6 +132,8 @@ def scores(
 
     guarantee = parse_claim(claim)
     x, y = (read_scores_file(path, column, missing) for path in (inside, outside))
+    if inside.samefile(outside):
+        raise SpecificationError(f"IN and OUT are the same file, {str(inside)!r}: their scores cannot differ")
     if out is not None:
         make_folder(out)
     result = audit_scores(x, y, guarantee, **asked)

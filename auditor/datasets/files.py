@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,15 @@ def _read_csv(path: Path) -> Any:
     require_library("pandas", "CSV files")
     import pandas as pd  # takes longer to import than all the rest together
 
-    return pd.read_csv(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(path, index_col=False)  # else the first cells of longer rows were names of rows
+    except pd.errors.ParserWarning:
+        raise SpecificationError(
+            "rows have more cells than the heading: cells are separated by commas, decimals by points, and each column "
+            "has a name"
+        ) from None
 
 
 def _read_parquet(path: Path) -> Any:

@@ -18,6 +18,7 @@ from scipy import stats
 from auditor.audits.finish import fields_of_claim
 from auditor.audits.summary import describe_target, format_duration
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
+from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.kept_runs import KeptRuns
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.datasets.json_codec import data_to_json, same_data
@@ -215,12 +216,9 @@ def _coin(seed: int, run: int) -> bool:
 
 def _make_run(train: Train, data: Any, score: Score | None, seed: int, run: int) -> tuple[int, Array]:
     model = train(data, make_generator(seed, "runs", "training", run))
+    what = "the model" if score is None else "the score"
     output = model if score is None else score(model)
-    try:
-        return run, np.asarray(output, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        what = "the model" if score is None else "the score"
-        raise SpecificationError(f"{what} must be a number or an array of numbers: {error}") from None
+    return run, read_numbers(f"{what} must be a number or an array of numbers", output)
 
 
 def _make_runs(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.audits.summary import describe_target
+from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.scores import NOTHING, audit_scores
 from auditor.datasets.rows import count_rows, join_rows, select_rows
 from auditor.errors import SpecificationError
@@ -52,10 +53,7 @@ class PlantedCanaries:
         SpecificationError
             If there is not one number for each canary.
         """
-        try:
-            values = np.asarray(scores, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise SpecificationError(f"scores must be numbers, one for each canary: {error}") from None
+        values = read_numbers("scores must be numbers, one for each canary", scores)
         if values.shape != self.included.shape:
             raise SpecificationError(
                 f"expected {len(self.included)} scores, one for each canary, got an array of shape {values.shape}"

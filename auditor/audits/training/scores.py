@@ -17,6 +17,7 @@ from scipy import stats
 from auditor.audits.finish import fields_of_claim
 from auditor.audits.loop import ChunkRule
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
+from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.errors import SpecificationError, check_alpha
 from auditor.evidence.one_run import (
@@ -101,10 +102,7 @@ def read_scores(inside: ArrayLike, outside: ArrayLike) -> Scores:
     """
     checked = []
     for name, given in (("inside", inside), ("outside", outside)):
-        try:
-            values = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise SpecificationError(f"scores {name} must be numbers: {error}") from None
+        values = read_numbers(f"scores {name} must be numbers", given)
         if values.ndim != 1:
             raise SpecificationError(f"scores {name} must be a list of numbers, got shape {values.shape}")
         wrong = np.flatnonzero(~np.isfinite(values))

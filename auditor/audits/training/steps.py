@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from auditor.audits.training.given_numbers import read_numbers
 from auditor.errors import SpecificationError, check_positive
 from auditor.targets.sampler import make_generator
 
@@ -409,10 +410,8 @@ def _starts(layers: Sequence[int]) -> IntArray:
 def _flatten_layers(name: str, given: Any) -> tuple[Array, tuple[int, ...]]:
     """A vector, and the coordinates of each layer."""
     parts = given if isinstance(given, list | tuple) and any(np.ndim(part) > 0 for part in given) else [given]
-    try:
-        arrays = [np.asarray(part, dtype=np.float64).ravel() for part in parts]
-    except (TypeError, ValueError) as error:
-        raise SpecificationError(f"{name} must be a vector of numbers, or a list of arrays: {error}") from None
+    what = f"{name} must be a vector of numbers, or a list of arrays"
+    arrays = [read_numbers(what, part).ravel() for part in parts]
     if not all(len(part) for part in arrays):
         raise SpecificationError(f"{name} must have coordinates in every layer, got {[len(part) for part in arrays]}")
     vector = np.concatenate(arrays)
@@ -433,7 +432,7 @@ def _read_norms(name: str, norms: ArrayLike | None) -> tuple[float, float]:
     """Largest norm, and sum of the norms."""
     if norms is None:
         return math.nan, math.nan
-    found = np.asarray(norms, dtype=np.float64)
+    found = read_numbers(f"{name} must be numbers", norms)
     if found.size and not (np.isfinite(found).all() and found.min() >= 0):
         raise SpecificationError(f"{name} must be finite numbers of at least 0, got {norms!r}")
     return (float(found.max()), float(found.sum())) if found.size else (0.0, 0.0)

@@ -81,6 +81,9 @@ def test_parquet_is_read_by_pandas_where_pyarrow_is(tmp_path: Path, monkeypatch:
         ("data.json", b"[" * 100_000, "nested too deep"),
         ("data.npy", b"", "cannot be read"),
         ("data.csv", b"", "cannot be read"),
+        ("data.csv", b"loss\n\n1,5\n2,5\n", "more cells than the heading"),
+        ("data.csv", b"loss\n1\n2,5\n", "Expected 1 fields in line 3, saw 2"),
+        ("data.csv", b"age,sex\n30,1,7\n40,0,7\n", "more cells than the heading"),
         ("data.xlsx", b"", "expected .csv, .json, .npy, .parquet"),
         ("data", b"", "expected .csv"),
     ],
@@ -90,6 +93,11 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path, name: str, content:
     with pytest.raises(SpecificationError, match=said) as caught:
         read_data(tmp_path / name)
     assert name in str(caught.value)
+
+
+def test_commas_at_the_ends_of_rows_shift_no_cell(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("age,sex\n30,1,\n40,0,\n", encoding="utf-8")
+    assert same_data(read_data(tmp_path / "data.csv"), pd.DataFrame({"age": [30, 40], "sex": [1, 0]}))
 
 
 def test_an_archive_by_another_name_is_refused(tmp_path: Path) -> None:

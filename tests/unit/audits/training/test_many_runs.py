@@ -187,6 +187,8 @@ def test_right_guesses_bound_every_notion() -> None:
         ({"evidence": "luck"}, "evidence must be one of bets, guesses"),
         ({"neighbor": [1]}, "are the same dataset"),
         ({"score": lambda model: "no"}, "the score must be a number"),
+        ({"score": lambda model: None}, "the score must be a number or an array of numbers: got None"),
+        ({"score": lambda model: model + 1j}, "the score must be a number or an array of numbers: got"),
         ({"score": lambda model: model[: 1 + int(model[0] > 0)]}, "outputs of all runs must have one shape"),
     ],
 )

@@ -92,7 +92,12 @@ def test_each_guess_depends_on_the_scores_and_earlier_coins_only() -> None:
     [
         ([1.0, float("nan")], [0.0, 1.0], {}, "number 2 is nan"),
         ([1.0], [], {}, "at least 2 canaries, got 1"),
-        (["a", "b"], [0.0, 1.0], {}, "must be numbers"),
+        (["a", "b"], [0.0, 1.0], {}, "must be numbers: got 'a'"),
+        (["1", "2"], [0.0, 1.0], {}, "must be numbers: got '1'"),
+        ([1.0, None], [0.0, 1.0], {}, "must be numbers: got None"),
+        ([1.0, 2j], [0.0, 1.0], {}, r"must be numbers: got \(1"),
+        ([1, 10**400], [0.0, 1.0], {}, "must be numbers: int too large"),
+        (np.zeros(2, "datetime64[s]"), [0.0, 1.0], {}, "must be numbers: got datetime"),
         ([[1.0, 2.0]], [0.0], {}, "got shape"),
         (list(range(100)), [0.0], {}, "not from fair coins"),
         ([1.0, 2.0], [0.0, 1.0], {"assume": "hope"}, "'hope'"),
@@ -130,6 +135,9 @@ def test_the_command_refuses_what_it_cannot_read(dpaudit: Command, tmp_path: Pat
     (tmp_path / "out.json").write_text("[1.0, null, 2.0]", encoding="utf-8")
     (tmp_path / "words.json").write_text('["a", "b"]', encoding="utf-8")
     (tmp_path / "some.json").write_text("[1.0, 2.0]", encoding="utf-8")
+    (tmp_path / "series.json").write_text('{"7": 1.0, "9": 2.0}', encoding="utf-8")  # as pandas writes one
+    (tmp_path / "blank.csv").write_text("loss\n1.5\n\n2.5\n", encoding="utf-8")
+    np.save(tmp_path / "times.npy", np.zeros(2, "datetime64[s]"))
     claim = ("--claim", "epsilon=1")
     for arguments, says in (
         (("in.csv", "out.json"), "choose one by --column"),
@@ -138,6 +146,10 @@ def test_the_command_refuses_what_it_cannot_read(dpaudit: Command, tmp_path: Pat
         (("words.json", "some.json"), "words.json"),
         (("none.json", "some.json"), "none.json"),
         (("some.json", "some.json", "--column", "loss"), "no columns"),
+        (("series.json", "some.json"), "must hold an array of numbers, got dict"),
+        (("times.npy", "some.json"), "must hold an array of numbers: got datetime"),
+        (("blank.csv", "some.json"), "line 3 is empty, which may be a missing score"),
+        (("some.json", "some.json"), "the same file"),
     ):
         files = [tmp_path / arguments[0], tmp_path / arguments[1], *arguments[2:]]
         said = dpaudit("scores", *files, *claim)

@@ -1,0 +1,42 @@
+"""Numbers as users give them: scores, outputs of runs, gradients."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import SpecificationError
+
+
+def read_numbers(what: str, given: Any) -> NDArray[np.float64]:
+    """Read an array of real numbers.
+
+    Parameters
+    ----------
+    what : str
+        What is read and must be, for the error: "scores must be numbers".
+    given : array_like
+        Truth values, integers or floats. Complex numbers, times, texts, records and None are no numbers, though numpy
+        makes floats of them.
+
+    Raises
+    ------
+    SpecificationError
+        If it holds anything else.
+    """
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind == "O":  # integers beyond 64 bits, or no numbers
+            wrong = [value for value in found.flat if not isinstance(value, Real)]
+        else:
+            wrong = [] if found.dtype.kind in "biuf" else found.flat[:1].tolist()
+        if wrong:
+            raise SpecificationError(f"{what}: got {wrong[0]!r}")
+        return found.astype(np.float64)
+    except SpecificationError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SpecificationError(f"{what}: {error}") from None
