@@ -532,6 +532,13 @@ _REMEDIES = {
     "exponent": "fit it over a wider range, or over more values",
     "smallest parameter": "take more draws (--draws, draws=); if that does not help, the failure rate is not monotone",
 }
+#: What an audit of training is to be given more of, by what it assumes.
+_MORE = {
+    "nothing": "canaries",
+    "independent-canaries": "canaries",
+    "independent-runs": "runs (runs=)",
+    "claim-about-steps": "recorded steps",
+}
 
 
 def _remedy(result: Mapping[str, Any]) -> str:
@@ -547,6 +554,7 @@ def _remedy(result: Mapping[str, Any]) -> str:
     if result.get("notion") in _REMEDIES:
         return _REMEDIES[result["notion"]]
     most = "time (--max-seconds, seconds=)" if result.get("truncated_by") == "time" else "draws (--draws, draws=)"
+    most = _MORE.get(str((result.get("record") or {}).get("assumes")), most)
     weaker = " or ask for less (--detect, detect=)" if result.get("detect") is not None else ""
     return f"give it more {most}{weaker}"
 

@@ -107,9 +107,19 @@ def _pick_column(path: Path, table: Any, column: str | None) -> Any:
     show_default=True,
     help="What becomes of missing scores.",
 )
-@click.option("--guesses", type=click.IntRange(min=1), default=None, help="Canaries to guess about, fixed beforehand.")
+@click.option(
+    "--guesses",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Canaries to guess about, fixed beforehand; not for pure DP, nor with independent canaries.",
+)
 @click.option("--alpha", type=float, default=0.01, show_default=True, help="Probability of a false alarm.")
-@click.option("--detect", type=float, default=None, help="Level that has to be found [default: twice the claim].")
+@click.option(
+    "--detect",
+    type=float,
+    default=None,
+    help="Level that has to be found [default: more than the claim; with independent canaries twice the claim].",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order of canaries.")
 @click.option("--out", type=GivenPath(file_okay=False), default=None, help="Folder for results.json and the reports.")
 def scores(

@@ -203,14 +203,15 @@ def conclude_result(labels: Mapping[str, Any], refuted: bool, bound: float, **fi
     bound : float
         The certified level.
     **fields
-        Further fields; "resolves" and "detect" decide whether something might have been missed.
+        Further fields; "resolves" and "detect" decide whether something might have been missed. Without these, "missed"
+        says what was, if anything.
     """
     resolves, detect = fields.get("resolves"), fields.get("detect")
-    what = fields.pop("missed", _MISSED)
+    what = fields.pop("missed", "" if resolves is None else _MISSED)
     verdict, message = decide_verdict(
         Verdict.VIOLATION,
         refuted,
         "",
-        lambda: "" if resolves is None or detect is None else describe_missed(what, resolves, detect),
+        lambda: what if resolves is None or detect is None else describe_missed(what, resolves, detect),
     )
     return AuditResult(**labels, **fields, lower_bound=bound, verdict=verdict, message=message)

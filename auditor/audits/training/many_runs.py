@@ -22,7 +22,7 @@ from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.kept_runs import KeptRuns
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.datasets.json_codec import data_to_json, same_data
-from auditor.errors import SpecificationError, check_alpha, require_library
+from auditor.errors import SpecificationError, check_alpha, check_positive, require_library
 from auditor.evidence.binomial import clopper_pearson
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, AuditResult, Verdict, usual_level
@@ -116,7 +116,7 @@ def audit_runs(
     Valid because: runs are independent, each has its fair coin, and they are judged in the order of their numbers,
     whenever they ended. Bets are those of `bet_on_draws`, guesses those of `bound_by_guesses`.
     """
-    about = _check_arguments(train, data, neighbor, score, claim, runs, evidence, alpha, jobs, seed)
+    about = _check_arguments(train, data, neighbor, score, claim, runs, evidence, alpha, detect, jobs, seed)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise SpecificationError(f"executor must be one of concurrent.futures, or None, got {executor!r}")
     kept = None if directory is None else KeptRuns(Path(directory), about)
@@ -164,6 +164,7 @@ def _check_arguments(
     runs: int,
     evidence: str,
     alpha: float,
+    detect: float | None,
     jobs: int,
     seed: int,
 ) -> dict[str, Any]:
@@ -180,6 +181,8 @@ def _check_arguments(
     if evidence not in EVIDENCE:
         raise SpecificationError(f"evidence must be one of {', '.join(EVIDENCE)}, got {evidence!r}")
     check_alpha(alpha)
+    if detect is not None:
+        check_positive("detect", detect)
     if same_data(data, neighbor):
         raise SpecificationError("data and neighbor are the same dataset: nothing could tell their runs apart")
     return {

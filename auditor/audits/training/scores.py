@@ -19,7 +19,7 @@ from auditor.audits.loop import ChunkRule
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
 from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
-from auditor.errors import SpecificationError, check_alpha
+from auditor.errors import SpecificationError, check_alpha, check_positive
 from auditor.evidence.one_run import (
     GuessWealth,
     bound_correct_guesses,
@@ -153,9 +153,10 @@ def audit_scores(
         Probability of a false alarm, in (0, 1).
     guesses : int, optional
         Canaries that are guessed about, fixed before the scores are seen. By default several numbers share alpha.
-        Without effect for pure DP and for independent canaries.
+        Refused for pure DP and for independent canaries, which are bet on.
     detect : float, optional
         Level that an event of probability 0.01 is to be found at, with independent canaries; default twice the claim.
+        With "nothing" it is a level that so many canaries are to be able to certify; default more than the claim.
     seed : int
         Seed of the order of canaries, and of equal scores.
     id : str
@@ -164,7 +165,8 @@ def audit_scores(
     Returns
     -------
     AuditResult
-        ``draws`` is the number of canaries; ``caveat`` says what is assumed.
+        ``draws`` is the number of canaries; ``caveat`` says what is assumed. "inconclusive" where so few canaries
+        cannot show what is to be found, with "nothing" whatever their scores.
 
     Raises
     ------
@@ -177,9 +179,15 @@ def audit_scores(
     if assume not in ASSUMPTIONS:
         raise SpecificationError(f"assume must be one of {', '.join(ASSUMPTIONS)}, got {assume!r}")
     check_alpha(alpha)
+    if detect is not None:
+        check_positive("detect", detect)
     whole = isinstance(guesses, int | np.integer) and not isinstance(guesses, bool)
     if guesses is not None and not (whole and 1 <= guesses <= scores.canaries):
         raise SpecificationError(f"guesses must be an integer from 1 to {scores.canaries}, got {guesses!r}")
+    if guesses is not None and (assume == INDEPENDENT or isinstance(claim, PureDP)):
+        raise SpecificationError(
+            f"guesses = {guesses} has no effect on bets, by which {claim} is audited: leave it out"
+        )
     labels = {
         **fields_of_claim(id, id.partition("/")[0], claim, "L1"),
         "alpha": alpha,
@@ -195,8 +203,8 @@ def audit_scores(
     if assume == INDEPENDENT:
         return _from_draws(scores, claim, alpha, detect, seed, labels)
     if isinstance(claim, PureDP):
-        return _from_bets(scores, claim, alpha, seed, labels)
-    return _from_guesses(scores, claim, alpha, guesses, seed, labels)
+        return _from_bets(scores, claim, alpha, detect, seed, labels)
+    return _from_guesses(scores, claim, alpha, guesses, detect, seed, labels)
 
 
 def _describe_scores(scores: Scores) -> dict[str, Any]:
@@ -207,7 +215,17 @@ def _describe_scores(scores: Scores) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------- nothing is assumed
 
 
-def _from_bets(scores: Scores, claim: PureDP, alpha: float, seed: int, labels: Mapping[str, Any]) -> AuditResult:
+def _describe_out_of_reach(canaries: int, ceiling: float, claim: Guarantee, detect: float | None) -> str:
+    """Describe what so few canaries cannot show, whatever their scores are; empty if there is nothing."""
+    if ceiling > claim.level and (detect is None or ceiling >= detect):
+        return ""
+    wanted = f"{claim.level:.4g} is claimed" if detect is None else f"{detect:.4g} was to be found"
+    return f"{canaries:,} canaries certify at most {ceiling:.4g}, whatever their scores are, and {wanted}"
+
+
+def _from_bets(
+    scores: Scores, claim: PureDP, alpha: float, detect: float | None, seed: int, labels: Mapping[str, Any]
+) -> AuditResult:
     """Bets on guesses, the most extreme scores first, against pure DP."""
     right, sure = guess_in_order(scores, claim.level, seed)
     wealth = GuessWealth(right, sure)
@@ -215,12 +233,15 @@ def _from_bets(scores: Scores, claim: PureDP, alpha: float, seed: int, labels: M
     path = wealth.path(claim.level)
     made = np.flatnonzero(sure > 0)
     best = int(np.argmax(path)) + 1
+    ceiling = find_rejected_level(lambda e: GuessWealth(*np.ones((2, scores.canaries))).rejects(e, alpha), 0.0)
     shown = sorted({round(k) for k in np.linspace(0, len(path) - 1, min(len(path), _SHOWN))})
     return conclude_result(
         labels,
         wealth.rejects(claim.level, alpha),
         bound,
-        ceiling=find_rejected_level(lambda e: GuessWealth(*np.ones((2, scores.canaries))).rejects(e, alpha), 0.0),
+        ceiling=ceiling,
+        detect=detect,
+        missed=_describe_out_of_reach(scores.canaries, ceiling, claim, detect),
         event=f"{int(right[made[made < best]].sum()):,} of {int((made < best).sum()):,} guesses are right",
         record={"assumes": NOTHING, "guesses": int((made < best).sum())} | _describe_scores(scores),
         **wealth_fields([(k + 1, float(path[k])) for k in shown], float(max(path.max(), 0.0))),
@@ -271,7 +292,13 @@ def guess_in_order(scores: Scores, epsilon: float, seed: int) -> tuple[Array, Ar
 
 
 def _from_guesses(
-    scores: Scores, claim: Guarantee, alpha: float, guesses: int | None, seed: int, labels: Mapping[str, Any]
+    scores: Scores,
+    claim: Guarantee,
+    alpha: float,
+    guesses: int | None,
+    detect: float | None,
+    seed: int,
+    labels: Mapping[str, Any],
 ) -> AuditResult:
     """Numbers of right guesses at both ends of the scores, for numbers that were fixed before."""
     m = scores.canaries
@@ -296,6 +323,8 @@ def _from_guesses(
         _refutes(claim, claim.level, best[1], best[0], m, share),
         levels[best],
         ceiling=ceiling,
+        detect=detect,
+        missed=_describe_out_of_reach(m, ceiling, claim, detect),
         event=f"{best[1]:,} of {best[0]:,} guesses are right",
         record={"assumes": NOTHING, "guesses": [list(t) for t in tries]} | _describe_scores(scores),
     )

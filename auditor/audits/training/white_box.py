@@ -18,7 +18,7 @@ from auditor.audits.training.step_level import compose_level, find_level, find_r
 from auditor.audits.training.step_tests import ANYTIME, CANARY_RATE, CERTAIN, StepTest, check_steps
 from auditor.audits.training.steps import UNKNOWN, StepRecorder, StepTable
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError, check_alpha, require_library
+from auditor.errors import SpecificationError, check_alpha, check_positive, require_library
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
 from auditor.targets.process_settings import keep_apart
@@ -83,7 +83,7 @@ def audit_steps(
     sampled Gaussians, the first of these falls away, and no level is computed from it.
     """
     table = record.table() if isinstance(record, StepRecorder) else record
-    _check_arguments(table, claim, alpha, steps)
+    _check_arguments(table, claim, alpha, steps, detect)
     tossed = (table.included != UNKNOWN) & np.isfinite(table.score)
     tossing = bool((tossed & (table.coins < 1)).any())
     tests = [*check_steps(table), *_check_accountant(table, claim, steps)]
@@ -153,10 +153,12 @@ def audit_steps(
     )
 
 
-def _check_arguments(table: StepTable, claim: Guarantee, alpha: float, steps: int | None) -> None:
+def _check_arguments(table: StepTable, claim: Guarantee, alpha: float, steps: int | None, detect: float | None) -> None:
     if not table.steps:
         raise SpecificationError("no step was recorded: call StepRecorder.add at every step")
     check_alpha(alpha)
+    if detect is not None:
+        check_positive("detect", detect)
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
         raise SpecificationError(f"steps must be a positive integer, got {steps!r}")
     sampled = bool((table.rate < 1).any())

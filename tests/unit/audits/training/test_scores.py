@@ -49,6 +49,25 @@ def test_scores_that_say_nothing_refute_nothing(claim: Guarantee, assume: str) -
     assert result.lower_bound < claim.level
 
 
+@pytest.mark.parametrize("assume", ASSUMPTIONS)
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_so_few_canaries_that_nothing_refutes_the_claim_decide_nothing(claim: Guarantee, assume: str) -> None:
+    result = audit_scores([1.0, 2.0], [0.0, -1.0], claim, assume=assume)
+    assert result.verdict == "inconclusive"
+    assert "To do: give it more canaries" in result.undecided
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_a_level_beyond_the_ceiling_is_said_to_be_missed(claim: Guarantee) -> None:
+    scores = gaussian(400, 0.0, 501)
+    ceiling = audit_scores(*scores, claim).ceiling
+    assert ceiling is not None
+    assert audit_scores(*scores, claim, detect=0.99 * ceiling).verdict == "consistent"
+    result = audit_scores(*scores, claim, detect=1.01 * ceiling)
+    assert result.verdict == "inconclusive"
+    assert f"400 canaries certify at most {ceiling:.4g}" in result.message
+
+
 def test_more_is_certified_where_more_is_assumed() -> None:
     scores = gaussian(1_000, 1.0, 502)
     least, most = (audit_scores(*scores, GaussianDP(1.0), assume=a).lower_bound or 0.0 for a in (NOTHING, INDEPENDENT))
@@ -103,6 +122,9 @@ def test_each_guess_depends_on_the_scores_and_earlier_coins_only() -> None:
         ([1.0, 2.0], [0.0, 1.0], {"assume": "hope"}, "'hope'"),
         ([1.0, 2.0], [0.0, 1.0], {"alpha": 0}, "got 0"),
         ([1.0, 2.0], [0.0, 1.0], {"guesses": 5}, "from 1 to 4, got 5"),
+        ([1.0, 2.0], [0.0, 1.0], {"guesses": 2}, "guesses = 2 has no effect on bets"),
+        ([1.0, 2.0], [0.0, 1.0], {"detect": float("nan")}, "detect must be a positive number, got nan"),
+        ([1.0, 2.0], [0.0, 1.0], {"detect": "2"}, "detect must be a positive number, got '2'"),
     ],
 )
 def test_bad_input_is_refused_with_the_value(inside: Any, outside: Any, options: Any, says: str) -> None:
