@@ -14,9 +14,9 @@ from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe_target
 from auditor.claims import Claim
 from auditor.results import make_plain
-from auditor.runs.content import spell_out
 from auditor.runs.run import Run, settings_of, split_alpha
 from auditor.targets import source_hash
+from auditor.targets.content import spell_out
 from auditor.targets.python_files import find_files
 from auditor.targets.sources import find_package, find_versions, hash_bytes, hash_files, hash_parts, is_installed
 

@@ -57,7 +57,10 @@ class KeptRuns:
         if self.path.exists():
             self._read(dict(about))
         else:
-            directory.mkdir(parents=True, exist_ok=True)
+            try:
+                directory.mkdir(parents=True, exist_ok=True)
+            except FileExistsError:
+                raise SpecificationError(f"directory must be a folder, got the file {str(directory)!r}") from None
             partial = self.path.with_name(f"{NAME}.{os.getpid()}.part")
             partial.write_bytes(write_json_line({"schema": SCHEMA, "about": dict(about)}))
             partial.replace(self.path)

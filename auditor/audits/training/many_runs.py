@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,10 @@ from auditor.errors import SpecificationError, check_alpha, check_positive, requ
 from auditor.evidence.binomial import clopper_pearson
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, AuditResult, Verdict, usual_level
+from auditor.targets.content import spell_out, walk_parts
 from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import make_generator
-from auditor.targets.sources import hash_bytes, source_text
+from auditor.targets.sources import hash_bytes, hash_parts, source_text
 
 Array = NDArray[np.float64]
 Train = Callable[[Any, np.random.Generator], Any]
@@ -37,6 +39,8 @@ Score = Callable[[Any], Any]
 #: How runs become a bound: bets, valid at any number of runs; or guesses, valid at a number that was fixed before.
 BETS, GUESSES = "bets", "guesses"
 EVIDENCE = (BETS, GUESSES)
+#: What is watched in the place of objects whose content cannot be seen, such as open files: their class.
+_UNSEEN = "class"
 #: Seconds between two lines of progress; arbitrary.
 _APART = 5.0
 #: Runs of each side that its mean is taken to have had before: with few runs, directions of large vectors are noise.
@@ -116,10 +120,12 @@ def audit_runs(
     Valid because: runs are independent, each has its fair coin, and they are judged in the order of their numbers,
     whenever they ended. Bets are those of `bet_on_draws`, guesses those of `bound_by_guesses`.
     """
-    about = _check_arguments(train, data, neighbor, score, claim, runs, evidence, alpha, detect, jobs, seed)
+    _check_arguments(train, data, neighbor, score, claim, runs, evidence, alpha, detect, jobs, seed)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise SpecificationError(f"executor must be one of concurrent.futures, or None, got {executor!r}")
-    kept = None if directory is None else KeptRuns(Path(directory), about)
+    kept = None
+    if directory is not None:
+        kept = KeptRuns(Path(directory), _describe_runs(train, data, neighbor, score, claim, seed))
     outputs = {} if kept is None else dict(kept.outputs)
     missing = [run for run in range(runs) if run not in outputs]
     tell = _Progress(runs, runs - len(missing)) if progress and missing else None
@@ -167,8 +173,7 @@ def _check_arguments(
     detect: float | None,
     jobs: int,
     seed: int,
-) -> dict[str, Any]:
-    """What the runs are of."""
+) -> None:
     if not callable(train):
         raise SpecificationError(f"train must be callable, got {train!r}")
     if score is not None and not callable(score):
@@ -185,6 +190,12 @@ def _check_arguments(
         check_positive("detect", detect)
     if same_data(data, neighbor):
         raise SpecificationError("data and neighbor are the same dataset: nothing could tell their runs apart")
+
+
+def _describe_runs(
+    train: Train, data: Any, neighbor: Any, score: Score | None, claim: Guarantee, seed: int
+) -> dict[str, Any]:
+    """What the runs are of."""
     return {
         "seed": int(seed),
         "claim": f"{claim.notion}, {claim}",
@@ -196,18 +207,21 @@ def _check_arguments(
 
 
 def _identify_function(function: Any) -> str:
-    """Name of a function and hash of its source, where there is one."""
-    try:
-        return f"{describe_target(function)} {hash_bytes(source_text(function)[0].encode())}"
-    except (OSError, TypeError):
-        return describe_target(function)
+    """Name of a function, and hash of its content and of the sources of all that it is made of."""
+    texts = [spell_out(function, key=_UNSEEN)]
+    for part in walk_parts(function):
+        with contextlib.suppress(OSError, TypeError):  # it has no source
+            texts.append(source_text(part if isinstance(part, type | FunctionType) else type(part))[0])
+    return f"{describe_target(function)} {hash_parts(*(text.encode() for text in texts))}"
 
 
 def _identify_data(data: Any) -> str:
     try:
-        return hash_bytes(json.dumps(data_to_json(data, sys.maxsize)).encode())
+        found = data_to_json(data, sys.maxsize)
+        text = "" if found is None else json.dumps(found)
     except (TypeError, ValueError):
-        return type(data).__name__
+        text = ""
+    return hash_bytes((text or spell_out(data, key=_UNSEEN)).encode())
 
 
 # ------------------------------------------------------------------------------------------------- runs

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import Guarantee
-from auditor.runs.content import spell_out, walk_parts
 from auditor.targets import Mechanism
+from auditor.targets.content import spell_out, walk_parts
 from auditor.targets.sources import (
     ENGINE,
     hash_files,

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Counterexample, Verdict, result_from
 from auditor.runs import journal
-from auditor.runs.content import spell_out
 from auditor.runs.journal import Journal
+from auditor.targets.content import spell_out
 from tests.commandline import (
     HELD,
     QUICK,
@@ -223,7 +223,7 @@ DATASETS = (
 
 
 def test_texts_of_datasets_are_of_their_content_and_the_same_in_every_process() -> None:
-    code = "import numpy as np, pandas as pd; from auditor.runs.content import spell_out as h; "
+    code = "import numpy as np, pandas as pd; from auditor.targets.content import spell_out as h; "
     done = subprocess.run(
         [sys.executable, "-c", f"{code}print([h(data) for data in [{', '.join(DATASETS)}]])"],
         cwd=ROOT,

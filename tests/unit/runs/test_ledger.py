@@ -31,12 +31,12 @@ from auditor.events.event_learner import EventLearner
 from auditor.events.learner_state import restore_state, write_state
 from auditor.privacy.guarantees import PureDP
 from auditor.results import AuditResult, Verdict, result_from
-from auditor.runs.content import spell_out
 from auditor.runs.ledger import Ledger, Night
 from auditor.runs.ledger.fingerprint import collect_parts, fingerprint_parts
 from auditor.runs.ledger.show import as_json, format_ledger, verify_ledger
 from auditor.runs.ledger.store import Store
 from auditor.targets import target_from
+from auditor.targets.content import spell_out
 from auditor.targets.process import ProcessTarget
 from auditor.targets.sampler import Sampler
 from tests.commandline import Command

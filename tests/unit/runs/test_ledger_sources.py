@@ -26,9 +26,9 @@ from auditor.datasets import Pair
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import PureDP
 from auditor.results import Verdict
-from auditor.runs.content import spell_out
 from auditor.runs.ledger import Ledger
 from auditor.runs.ledger.fingerprint import collect_parts, fingerprint_parts
+from auditor.targets.content import spell_out
 from auditor.targets.http import HttpTarget
 from auditor.targets.process import ProcessTarget
 

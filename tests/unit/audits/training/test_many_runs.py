@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,17 @@ def train(data: Any, rng: np.random.Generator) -> Any:
 
 def first_weight(model: Any) -> Any:
     return model[0]
+
+
+#: Of `dies`; what a training closes over would be part of it.
+CALLS: list[int] = []
+
+
+def dies(data: Any, rng: np.random.Generator) -> Any:
+    if len(CALLS) == 25:
+        raise KeyboardInterrupt
+    CALLS.append(0)
+    return train(data, rng)
 
 
 def audited(**change: Any) -> Any:
@@ -49,17 +61,13 @@ def test_a_true_claim_is_not_refuted_and_too_few_runs_are_said_to_be(evidence: s
     assert result.resolves > result.detect
 
 
-def test_a_kill_loses_no_finished_run_and_results_are_those_of_one_go(tmp_path: Path) -> None:
+def test_a_kill_loses_no_finished_run_and_results_are_those_of_one_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dies, "__qualname__", "train")
     whole = audited(directory=tmp_path / "whole").to_json()
-    calls: list[int] = []
-
-    def dies(data: Any, rng: np.random.Generator) -> Any:
-        if len(calls) == 25:
-            raise KeyboardInterrupt
-        calls.append(0)
-        return train(data, rng)
-
-    dies.__qualname__ = "train"
+    calls = CALLS
+    calls.clear()
     with pytest.raises(KeyboardInterrupt):
         audited(train=dies, directory=tmp_path / "part")
     file = tmp_path / "part" / NAME
@@ -72,7 +80,7 @@ def test_a_kill_loses_no_finished_run_and_results_are_those_of_one_go(tmp_path: 
     with pytest.raises(KeyboardInterrupt):
         audited(train=dies, directory=tmp_path / "part")
     assert len(calls) == 25
-    calls = [0] * 1000
+    calls += [0] * (1000 - len(calls))
     assert audited(train=dies, directory=tmp_path / "part").to_json() == whole
     assert len(calls) == 1000 + 60 - (25 - 2) - 25
 
@@ -102,6 +110,55 @@ def test_other_runs_are_refused_and_left_as_they_are(tmp_path: Path, change: dic
     with pytest.raises(SpecificationError, match=f"runs.jsonl' holds other runs: .*{message}"):
         audited(directory=tmp_path, runs=2, **change)
     assert (tmp_path / NAME).read_bytes() == before
+
+
+class Noisy:
+    """A training with a parameter, of a callable object."""
+
+    def __init__(self, noise: float) -> None:
+        self.noise = noise
+
+    def __call__(self, data: Any, rng: np.random.Generator) -> Any:
+        return rng.normal(scale=self.noise, size=3)
+
+
+class Opaque:
+    """A dataset that has no JSON."""
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = np.array(rows)
+
+
+def closing_over(noise: float) -> Any:
+    def inner(data: Any, rng: np.random.Generator) -> Any:
+        return rng.normal(scale=noise, size=3)
+
+    return inner
+
+
+def with_noise(data: Any, rng: np.random.Generator, noise: float) -> Any:
+    return rng.normal(scale=noise, size=3)
+
+
+def test_runs_of_other_parameters_are_other_runs(tmp_path: Path) -> None:
+    makers: tuple[Any, ...] = (Noisy, closing_over, lambda noise: partial(with_noise, noise=noise))
+    for k, make in enumerate(makers):
+        options = {"directory": tmp_path / str(k), "runs": 2}
+        first = audited(train=make(1.0), **options)
+        assert audited(train=make(1.0), **options).to_json() == first.to_json()
+        with pytest.raises(SpecificationError, match="holds other runs: train is"):
+            audited(train=make(2.0), **options)
+    options = {"directory": tmp_path / "data", "runs": 2, "train": Noisy(1.0), "neighbor": Opaque([1])}
+    first = audited(data=Opaque([0]), **options)
+    assert audited(data=Opaque([0]), **options).to_json() == first.to_json()
+    with pytest.raises(SpecificationError, match="holds other runs: data is"):
+        audited(data=Opaque([2]), **options)
+
+
+def test_a_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(SpecificationError, match="directory must be a folder, got the file"):
+        audited(directory=tmp_path / "file", runs=2)
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
