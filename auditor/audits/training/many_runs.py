@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import sys
 import time
@@ -75,7 +76,8 @@ def audit_runs(
     train : callable
         ``(data, rng) -> model``: the training that is audited. All of its randomness should come from ``rng``.
     data, neighbor : any
-        Neighbouring datasets, such as one with a canary and one without. Which order they have does not matter.
+        Neighbouring datasets, such as one with a canary and one without. Which order they have does not matter. Each
+        run has a copy.
     score : callable, optional
         ``(model) -> number or vector``: what is looked at, such as the loss of the canary. By default the model itself,
         such as its weights.
@@ -231,8 +233,19 @@ def _coin(seed: int, run: int) -> bool:
     return bool(make_generator(seed, "runs", "coin", run).random() < 0.5)
 
 
+def _copy_data(data: Any) -> Any:
+    """A dataset of one run's own: a training that changes it in place must not change the next run."""
+    try:
+        return copy.deepcopy(data)
+    except Exception as error:  # whatever its class does when it is copied
+        raise SpecificationError(
+            f"data must be such that each run can have a copy, got {type(data).__name__} ({type(error).__name__}): "
+            "give its path instead, and open it in the training"
+        ) from error
+
+
 def _make_run(train: Train, data: Any, score: Score | None, seed: int, run: int) -> tuple[int, Array]:
-    model = train(data, make_generator(seed, "runs", "training", run))
+    model = train(_copy_data(data), make_generator(seed, "runs", "training", run))
     what = "the model" if score is None else "the score"
     output = model if score is None else score(model)
     return run, read_numbers(f"{what} must be a number or an array of numbers", output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -82,7 +83,8 @@ def plant_canaries(data: Any, canaries: Any, *, seed: int = 0) -> PlantedCanarie
     if m < 2:
         raise SpecificationError(f"expected at least 2 canaries, got {m}")
     included = make_generator(seed, "canaries", "coins").random(m) < 0.5
-    return PlantedCanaries(join_rows(data, select_rows(canaries, included)), canaries, included)
+    # Copies: a training that changes rows in place would show in the canaries that are scored which were in.
+    return PlantedCanaries(join_rows(data, copy.deepcopy(select_rows(canaries, included))), canaries, included)
 
 
 @keep_apart()

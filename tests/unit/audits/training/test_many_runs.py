@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -153,6 +154,22 @@ def test_runs_of_other_parameters_are_other_runs(tmp_path: Path) -> None:
     assert audited(data=Opaque([0]), **options).to_json() == first.to_json()
     with pytest.raises(SpecificationError, match="holds other runs: data is"):
         audited(data=Opaque([2]), **options)
+
+
+def test_a_training_that_changes_its_dataset_changes_no_other_run() -> None:
+    def changes(data: Any, rng: np.random.Generator) -> Any:
+        released = rng.normal() + data[0]
+        data[0] *= 2
+        return released
+
+    def leaves(data: Any, rng: np.random.Generator) -> Any:
+        return changes(list(data), rng)
+
+    first = audited(train=leaves, score=None).to_json()
+    found = audited(train=changes, score=None).to_json()
+    assert {name for name in found if found[name] != first[name]} == {"mechanism", "title"}
+    with pytest.raises(SpecificationError, match="each run can have a copy, got lock"):
+        audited(data=threading.Lock())
 
 
 def test_a_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:

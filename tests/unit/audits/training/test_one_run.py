@@ -125,3 +125,15 @@ def test_a_wrong_argument_is_refused_before_training(change: dict[str, Any], mes
 def test_wrong_scores_are_refused(wrong: Any) -> None:
     with pytest.raises(SpecificationError, match="scores"):
         audit_one_run(noisy_sum, np.zeros((5, 400)), CANARIES, lambda model, canaries: wrong, PureDP(1.0))
+
+
+def test_rows_that_training_changes_do_not_show_which_canaries_were_in() -> None:
+    def halves(data: Any, rng: np.random.Generator) -> None:
+        for row in data:
+            row["x"] /= 2
+
+    def read(model: Any, canaries: Any) -> Any:
+        return [row["x"] for row in canaries]
+
+    canaries = [{"x": 1.0} for _ in range(100)]
+    assert audit_one_run(halves, [{"x": 0.0}], canaries, read, PureDP(0.1)).lower_bound == 0.0
