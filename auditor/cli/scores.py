@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +148,10 @@ def scores(
         raise SpecificationError(f"IN and OUT are the same file, {str(inside)!r}: their scores cannot differ")
     if out is not None:
         make_folder(out)
-    result = audit_scores(x, y, guarantee, **asked)
+    options = {"column": column, "missing": missing, **asked}
+    words = ["dpaudit", "scores", str(inside), str(outside), "--claim", claim]
+    words += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    result = replace(audit_scores(x, y, guarantee, **asked), replay=shlex.join(words))
     if out is not None:
         save_result(out, result, {"target": f"{inside.name}, {outside.name}", **asked})
     click.echo(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,10 @@ def test_the_command_reads_all_kinds_of_files(dpaudit: Command, tmp_path: Path) 
     assert named.code == 1, named
     assert "however canaries interact" in named.out
     assert (tmp_path / "report.html").exists()
+    (record,) = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["claims"]
+    program, *again = shlex.split(record["replay"])
+    assert program == "dpaudit"
+    assert dpaudit(*again).out == named.out.replace(named.out.partition("scores/L1")[0], "")
     other = dpaudit("scores", tmp_path / "in.json", tmp_path / "out.npy", *claim)
     assert other.out == named.out
     lines = tmp_path / "in_lines.csv"
