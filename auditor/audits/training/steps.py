@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.audits.training.given_numbers import read_numbers
-from auditor.errors import SpecificationError, check_positive
-from auditor.targets.sampler import make_generator
+from auditor.errors import SpecificationError, check_finite, check_positive
+from auditor.targets.sampler import check_seed, make_generator
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -162,6 +163,8 @@ class StepRecorder:
     def __post_init__(self) -> None:
         check_positive("clip", self.clip)
         check_positive("noise_multiplier", self.noise_multiplier)
+        check_finite(clip=self.clip, noise_multiplier=self.noise_multiplier)
+        check_seed(self.seed)
         _check_probability("sampling_rate", self.sampling_rate)
         if self.coin is not None:
             _check_probability("coin", self.coin)
@@ -365,7 +368,7 @@ def read_steps(path: str | Path) -> StepTable:
             if int(stored["format"]) != _FORMAT:
                 raise SpecificationError(f"{str(path)!r} is a record of format {stored['format']}, expected {_FORMAT}")
             values = {part.name: stored[part.name] for part in fields(StepTable)}
-    except (OSError, KeyError, ValueError, EOFError) as error:
+    except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error:
         if isinstance(error, SpecificationError):
             raise
         raise SpecificationError(f"{str(path)!r} is no record of steps: {error}") from None

@@ -83,6 +83,8 @@ def audit_steps(
     sampled Gaussians, the first of these falls away, and no level is computed from it.
     """
     table = record.table() if isinstance(record, StepRecorder) else record
+    if not isinstance(table, StepTable):
+        raise SpecificationError(f"record must be a StepRecorder, or what read_steps gives, got {record!r}")
     _check_arguments(table, claim, alpha, steps, detect)
     tossed = (table.included != UNKNOWN) & np.isfinite(table.score)
     tossing = bool((tossed & (table.coins < 1)).any())

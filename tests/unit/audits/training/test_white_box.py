@@ -301,3 +301,15 @@ def test_a_canary_that_is_sampled_as_the_examples_are_is_no_alarm_where_rates_ch
         others = 0.5 * rng.binomial(200, rate)  # not told, so that scores are larger where coins are
         recorder.add(rng.normal(scale=4.0, size=1) + others + included, [1.0], included=included, sampling_rate=rate)
     assert audit_steps(recorder, ApproxDP(30.0, 1e-5), alpha=1e-6).verdict == "consistent"
+
+
+def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "torn.npz").write_bytes(b"PK\x03\x04")
+    with pytest.raises(SpecificationError, match="no record of steps"):
+        read_steps(tmp_path / "torn.npz")
+    with pytest.raises(SpecificationError, match="record must be a StepRecorder, or what read_steps gives, got None"):
+        audit_steps(None, CLAIM)  # type: ignore[arg-type]
+    with pytest.raises(SpecificationError, match="clip must be a finite number, got inf"):
+        StepRecorder(math.inf, 1.0)
+    with pytest.raises(SpecificationError, match="seed must be an integer of at least 0, got -1"):
+        StepRecorder(1.0, 1.0, seed=-1)
