@@ -122,25 +122,30 @@ def _audit_pairs(
         return _collect(sampler, guarantee, pairs, settings, night)
 
     def collect() -> _Found:
-        with question.helped([data for pair in pairs for data in (pair.x, pair.y)]) as ahead:
-            # The fixed-size method judges draws of one call, of which it cannot be seen which one raised.
-            catching = settings.method == METHODS[0]
-            key = question.id if night is None else night.key
-            sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching, ahead=ahead)
-            try:
-                with sampler.limits():
-                    found = sampler.reviewed(
-                        work, lambda found: found[0].refuted(_ledger_settings(settings, night).alpha) or found[1].alone
-                    )
+        refused = None
+        try:
+            with question.helped([data for pair in pairs for data in (pair.x, pair.y)]) as ahead:
+                # The fixed-size method judges draws of one call, of which it cannot be seen which one raised.
+                catching = settings.method == METHODS[0]
+                key = question.id if night is None else night.key
+                sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching, ahead=ahead)
+                try:
+                    with sampler.limits():
+                        found = sampler.reviewed(
+                            work,
+                            lambda found: found[0].refuted(_ledger_settings(settings, night).alpha) or found[1].alone,
+                        )
+                finally:
+                    refused = sampler.refused
                 if found[2].broken is not None and not found[0].refuted(_ledger_settings(settings, night).alpha):
                     raise found[2].broken  # it raises for several draws, never for one: that is no outcome of a draw
-            except TargetError as error:
-                if night is not None:
-                    night.fail()
-                if error is sampler.refused:  # on all datasets
-                    raise name_dataset(sampler.refused, pairs[0], explain_guess(target)) from error
-                raise
-            return found
+        except TargetError as error:
+            if night is not None:
+                night.fail()
+            if error is refused:  # on all datasets
+                raise name_dataset(refused, pairs[0], explain_guess(target)) from error
+            raise
+        return found
 
     labels = _labels(target, guarantee, settings, question)
 

@@ -56,6 +56,14 @@ def test_conformity_and_accuracy_are_of_the_dataset_that_was_given() -> None:
         assert "changed 1 of 1 datasets" in result.message
 
 
+def test_a_ledger_records_the_error(dpaudit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def bit(data, n, rng):\n    data[0] = 0\n    return rng.integers(2, size=n)\n", "utf-8")
+    attack = ("attack", "mine.py:bit", "--claim", "epsilon=1", "--relation", "replace-one", "--domain", "0,1")
+    assert dpaudit(*attack, "--rows", "1", "--draws", "4000", "--ledger", "ledger").code == 2
+    assert "error" in dpaudit("ledger", "ledger").out
+
+
 def test_the_command_that_checks_a_target_finds_it(dpaudit: Command, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def f(data, n, rng):\n    data += 1\n    return rng.random(n)\n", encoding="utf-8")
