@@ -143,6 +143,9 @@ def _has_events(claim: ClaimView) -> bool:
     return claim.level in ("L1", "L2") and "pairs" in (claim.raw.get("record") or {})
 
 
+_NO_EVENTS = "no events on outputs were learned in this audit"
+
+
 def _say_resolution(claim: ClaimView) -> str:
     """What events of which probability would have shown; of a refuted claim nothing is said."""
     levels = {float(b): parse_number(level) for b, level in (claim.raw.get("resolution") or {}).items()}
@@ -189,7 +192,7 @@ def _of_events(claim: ClaimView, name: str, how: str, measured: bool = True) -> 
         how = f"all random decisions of the code were walked on {_say_walked(walked)}"
         return Hazard(name, TESTED, how, "any difference beyond the claim on these")
     if not _has_events(claim):
-        return Hazard(name, PASSED_OVER, "no events on outputs were learned in this audit")
+        return Hazard(name, PASSED_OVER, _NO_EVENTS)
     how += f"; left out of the audit: {', '.join(ignored)}" if ignored else ""
     if claim.verdict != "violation":
         return Hazard(name, TESTED, how, _say_resolution(claim) if measured else "not measured for such events")
@@ -229,6 +232,8 @@ def _of_exceptions(claim: ClaimView) -> Hazard:
 
 
 def _of_arithmetic(run: RunView, claim: ClaimView) -> Hazard:
+    if not (_has_events(claim) or _find_walk(claim)):
+        return Hazard("arithmetic", PASSED_OVER, _NO_EVENTS)
     pairs = len((claim.raw.get("record") or {}).get("pairs") or ())
     hidden = "overflow, rounding and order of sums"
     on = f"on the {words.number_of(pairs, 'pair')} of datasets that were audited" if pairs else "in this audit"

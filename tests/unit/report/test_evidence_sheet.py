@@ -155,6 +155,15 @@ def test_values_outside_the_domain_count_as_arithmetic(passed: auditor.AuditResu
     assert hazards_of(results(passed, outside=True))["arithmetic"]["status"] == "tested"
 
 
+def test_scores_of_canaries_are_no_events_on_outputs() -> None:
+    rng = np.random.default_rng(0)
+    scored = auditor.audit_scores(rng.normal(size=200), rng.normal(size=200), PureDP(1.0))
+    found = hazards_of(results(scored, outside=True))
+    for name in ("values", "bits", "arithmetic", "exceptions", "shape"):
+        assert found[name]["status"] == "not tested"
+        assert found[name]["how"] == "no events on outputs were learned in this audit"
+
+
 def response(data: Any, rng: np.random.Generator) -> int:
     return int(data[0]) if rng.random() < 0.75 else 1 - int(data[0])
 
