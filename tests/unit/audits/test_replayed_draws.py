@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,14 @@ def test_a_loss_that_no_draws_certify_is_a_deviation() -> None:
     assert result.verdict == "deviation"
     assert "1.01 times the scale of its noise; in all ε = 1.01, claimed 1" in result.message
     assert "draws did not certify it" in result.message
+
+
+def test_a_walk_that_takes_a_second_keeps_a_right_program_from_being_accused() -> None:
+    def shown(data: Any, rng: np.random.Generator) -> bool:
+        time.sleep(0.02)  # thirty runs with the same variates take more than half a second
+        return len(data) > 0 and len(data) + rng.laplace() > 1 + np.log(1 / 2e-9)
+
+    assert trace(one_draw(shown), ApproxDP(1.0, 1e-9), Pair([1], []), draws=200).verdict == "holds"
 
 
 def test_private_data_stay_hidden() -> None:
