@@ -404,7 +404,7 @@ def main() -> int:
     """Walk all claims, and write the report."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.house_certificates", description=__doc__)
     parser.add_argument("--only", default="", help="claims whose id holds this text")
-    parser.add_argument("--seconds", type=float, default=3.0, help="time of a claim")
+    parser.add_argument("--seconds", type=float, default=4.0, help="time of a claim")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     parser.add_argument(
         "--out", type=Path, default=Path("reports/house_certificates.md"), help="Markdown file to write"
