@@ -1,7 +1,7 @@
 """dpaudit against its peers, on the same draws: bounds, draws to a verdict, own cost, false alarms.
 
 Run ``python -m benchmarks.peers [--jobs 2] [--out reports/peers.md]`` from the repository's root. jax-privacy, the peer
-on the package index, is installed into an environment of its own, once, in dpaudit's cache folder. All figures but
+on the package index, is installed into a separate environment, once, in dpaudit's cache folder. All figures but
 those of time are the same for the same options.
 """
 

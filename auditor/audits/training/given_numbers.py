@@ -33,10 +33,9 @@ def read_numbers(what: str, given: Any) -> NDArray[np.float64]:
             wrong = [value for value in found.flat if not isinstance(value, Real)]
         else:
             wrong = [] if found.dtype.kind in "biuf" else found.flat[:1].tolist()
-        if wrong:
-            raise SpecificationError(f"{what}: got {wrong[0]!r}")
-        return found.astype(np.float64)
-    except SpecificationError:
-        raise
+        values = None if wrong else found.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise SpecificationError(f"{what}: {error}") from None
+    if values is None:
+        raise SpecificationError(f"{what}: got {wrong[0]!r}")
+    return values

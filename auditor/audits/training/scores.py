@@ -156,7 +156,7 @@ def audit_scores(
         Refused for pure DP and for independent canaries, which are bet on.
     detect : float, optional
         Level that an event of probability 0.01 is to be found at, with independent canaries; default twice the claim.
-        With "nothing" it is a level that so many canaries are to be able to certify; default more than the claim.
+        With "nothing" it is a level that the canaries have to be able to certify; default more than the claim.
     seed : int
         Seed of the order of canaries, and of equal scores.
     id : str
