@@ -90,8 +90,10 @@ def learn_linear(x: Batch, y: Batch) -> Linear | None:
     Returns
     -------
     Linear or None
-        None if nothing varies, the means are equal, or numbers overflow.
+        None if nothing varies, the means are equal, numbers overflow, or a side has one draw.
     """
+    if min(len(x), len(y)) < 2:
+        return None
     a, b = _rows(x), _rows(y)
     a, b = np.where(np.isfinite(a), a, 0.0), np.where(np.isfinite(b), b, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -18,7 +18,7 @@ from auditor.events import feature_detection
 from auditor.events.classifier import FIRST_FIT, ROWS, Score, Training, fitters_of
 from auditor.events.event_learner import EventLearner
 from auditor.events.features import Additive, Distance, Feature
-from auditor.events.fitting import learn_additive, learn_distance
+from auditor.events.fitting import learn_additive, learn_distance, learn_linear
 from auditor.results import Verdict
 
 PAIR = Pair(np.array([0]), np.array([1]))
@@ -34,6 +34,13 @@ def test_a_distance_is_an_interval_in_words() -> None:
 def test_the_distance_is_from_the_pooled_median() -> None:
     assert learn_distance(np.array([1.0, 2.0]), np.array([3.0, np.inf])) == Distance(2.0)
     assert learn_distance(np.array([np.nan]), np.array([np.inf])) is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_draw_a_side_has_no_direction() -> None:
+    one, two = np.array([[0.0, 1.0]]), np.array([[0.0, 1.0], [1.0, 1.0]])
+    assert learn_linear(one, one + 1.0) is None and learn_linear(two, one) is None
+    assert learn_linear(two, two + 1.0) is not None
 
 
 def test_a_sum_of_scores_reads_each_coordinate_by_itself() -> None:
