@@ -152,8 +152,8 @@ def next_pair(
     More pairs are opened in their order, with a part `OPENING` of the draws, so that the first ones, which should be
     the most promising, have their verdict early and the number of the others costs nothing then. No pair is left behind
     the others by more than `EVEN` and `EVEN_OF_FEW` say: its first draws may have been unlucky, so that its best event
-    says nothing of it. Before all that, a part `EXCLUSIVE` of the draws goes to a pair with an output that
-    only one of its datasets gives, see `ExclusiveOutputs`.
+    says nothing of it. Before all that, where `BESIDE` pairs or more are open, a part `EXCLUSIVE` of the draws goes to
+    a pair with an output that only one of its datasets gives, see `ExclusiveOutputs`.
 
     Parameters
     ----------
@@ -164,28 +164,23 @@ def next_pair(
     even : bool
         Treat few pairs as many.
     exclusive : ExclusiveOutputs, optional
-        Finds which of many pairs has them, the same for all calls of an audit; by default none has any.
+        Finds which pair has them, the same for all calls of an audit; by default none has any.
 
     Notes
     -----
     Valid because: the choice is a function of past draws, and the chunks of all pairs are factors of one
     supermartingale, so it needs no correction for the number of pairs.
     """
-    if len(learners) > AT_ONCE or even:
-        return _of_many(learners, first, exclusive)
-    for index, learner in enumerate(learners):
-        if learner.n < first:
-            return index
-    return _among_opened(learners, len(learners), EVEN_OF_FEW, SHOWN)
-
-
-def _of_many(learners: Sequence[EventLearner], first: int, exclusive: ExclusiveOutputs | None) -> int:
-    """Open the next pair, or draw from an open one."""
+    many = len(learners) > AT_ONCE or even
     opened = next((k for k, learner in enumerate(learners) if learner.n < first), len(learners))
+    if opened < len(learners) and not many:
+        return opened
     if exclusive is not None and opened >= BESIDE:
         found = exclusive.next_pair(learners[:opened])
         if found is not None:
             return found
+    if not many:
+        return _among_opened(learners, opened, EVEN_OF_FEW, SHOWN)
     if opened < len(learners) and opened * first <= OPENING * sum(learner.n for learner in learners):
         return opened
     return _among_opened(learners, opened, EVEN)

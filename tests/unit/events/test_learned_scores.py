@@ -39,7 +39,8 @@ def test_the_distance_is_from_the_pooled_median() -> None:
 @pytest.mark.filterwarnings("error")
 def test_one_draw_a_side_has_no_direction() -> None:
     one, two = np.array([[0.0, 1.0]]), np.array([[0.0, 1.0], [1.0, 1.0]])
-    assert learn_linear(one, one + 1.0) is None and learn_linear(two, one) is None
+    assert learn_linear(one, one + 1.0) is None
+    assert learn_linear(two, one) is None
     assert learn_linear(two, two + 1.0) is not None
 
 
