@@ -20,7 +20,7 @@ from auditor.targets.sampler import Sampler
 from benchmarks.families import ALPHA, Family, NullAudit, trial
 from benchmarks.many_pairs import NULLS, PAIRS
 
-RESPONSE, LAPLACE = NULLS
+RESPONSE, LAPLACE, EXCLUSIVE = NULLS
 
 
 def most(audits: int) -> int:
@@ -59,8 +59,11 @@ def test_false_alarms_are_rare_where_the_luckiest_of_200_pairs_is_followed(
     assert {chunk.pair for chunk in found.chunks} == set(range(PAIRS))
 
 
-def test_false_alarms_are_rare_where_pairs_are_opened_in_their_turn() -> None:
-    check([trial(RESPONSE, "verdict", seed, 1_200) for seed in range(30)])
+@pytest.mark.parametrize(("null", "draws"), [(RESPONSE, 1_200), (EXCLUSIVE, 600)], ids=lambda v: getattr(v, "name", v))
+def test_false_alarms_are_rare_where_pairs_are_opened_in_their_turn_or_have_outputs_of_their_own(
+    null: Family, draws: int
+) -> None:
+    check([trial(null, "verdict", seed, draws) for seed in range(30)])
 
 
 # ----------------------------------------------------------------------------- known to be wrong
