@@ -21,6 +21,7 @@ from auditor.audits.pair_search import (
     APART,
     AT_ONCE,
     BESIDE,
+    BESIDE_OF_FEW,
     EACH,
     EVEN,
     EVEN_OF_FEW,
@@ -28,6 +29,7 @@ from auditor.audits.pair_search import (
     LEAST,
     OPENING,
     SHOWN,
+    SHOWN_APART,
     ExclusiveOutputs,
     keep_affordable,
     next_pair,
@@ -410,16 +412,26 @@ def test_a_pair_stands_out_by_outputs_that_nothing_else_gives(
     assert ExclusiveOutputs().next_pair(learners) == found
 
 
-@pytest.mark.parametrize("pairs", [BESIDE, AT_ONCE + 1])
-def test_pairs_that_stand_out_take_a_part_of_the_draws_and_no_more(pairs: int) -> None:
-    learners = [drawn([99, 99, *USUAL[2:]] if k == 5 else USUAL, USUAL) for k in range(pairs)]
+@pytest.mark.parametrize(("pairs", "draws"), [(BESIDE_OF_FEW, SHOWN_APART), (AT_ONCE + 1, 100_000)])
+def test_pairs_that_stand_out_take_a_part_of_the_draws_and_no_more(pairs: int, draws: int) -> None:
+    learners = [drawn([99, 99, *USUAL[2:]] if k == 2 else USUAL, USUAL) for k in range(pairs)]
     lone, standing_out = ExclusiveOutputs(), 0
-    while (total := sum(found.n for found in learners)) < 100_000:
+    while (total := sum(found.n for found in learners)) < draws:
         k = next_pair(learners, FIRST, exclusive=lone)
-        standing_out += k == 5
+        standing_out += k == 2
         learners[k].n += CHUNKS.size(learners[k].n)
     assert abs(lone.spent - EXCLUSIVE * total) <= 0.06 * total  # a chunk is up to a fifth of the pair's draws
     assert standing_out > 10
+
+
+def test_of_few_pairs_one_that_stands_out_has_draws_until_it_shows_what_it_can() -> None:
+    learners = [drawn([99, 99, *USUAL[2:]] if k == 2 else USUAL, USUAL) for k in range(BESIDE_OF_FEW)]
+    learners[0].n = learners[1].n = 100_000
+    learners[2].n = SHOWN_APART - 1
+    assert next_pair(learners, FIRST, exclusive=ExclusiveOutputs()) == 2
+    learners[2].n = SHOWN_APART
+    learners[0].hope = 2.0
+    assert next_pair(learners, FIRST, exclusive=ExclusiveOutputs()) == 0
 
 
 @pytest.mark.parametrize(("opened", "chosen"), [(BESIDE - 1, 0), (BESIDE, 3)])
