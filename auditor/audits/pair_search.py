@@ -79,10 +79,11 @@ EXCLUSIVE = 0.25
 #: Fewest pairs that are compared, draws a side of each pair that are looked at, and the growth of all draws after which
 #: they are looked at again. Arbitrary, the latter two for time.
 BESIDE, LOOKED_AT, LOOK_AGAIN = 8, 512, 1.1
-#: Fewest pairs that are compared where there are up to `AT_ONCE`, and draws a side from which on such a pair has no more
-#: for that: by then it shows what it can, and resolution rests on the pair with most draws. Chosen by simulation on
-#: seeds from 64,000 on. With 2 pairs a leak of probability 0.1 takes 0.8 times as many draws, level 2 takes 1.1 times;
-#: with 3 it is 0.56 and 1.0. With 1,000 draws a leak of probability 0.01 on one of 20 takes twice as many.
+#: Fewest pairs that are compared where there are up to `AT_ONCE`, and draws a side with which such a pair has no more
+#: for that: it has shown what it can, and resolution rests on the pair with most draws. Chosen by simulation on seeds
+#: from 64,000 on. With 2 pairs a leak of probability 0.1 takes 0.8 times as many draws as without, level 2 takes 1.1
+#: times; with 3 it is 0.6 and 1.0. With 1,000 draws a side a leak of probability 0.01 on one of 20 takes twice as many
+#: as with 4,000.
 BESIDE_OF_FEW, SHOWN_APART = 3, 4_000
 
 
