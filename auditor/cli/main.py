@@ -476,6 +476,18 @@ for _name, _command in cli.commands.items():
     _command.epilog = show_example(_name)
 
 
+def _explain_option(error: click.NoSuchOption) -> click.UsageError:
+    """Name the option of claims where a parameter of one is given as an option."""
+    name = error.option_name.lstrip("-")
+    options = [] if error.ctx is None else [option for given in error.ctx.command.params for option in given.opts]
+    if "--claim" in options:
+        from auditor.privacy.guarantees import NOTIONS  # takes longer to import than click
+
+        if any(name in keys for keys in NOTIONS):
+            return click.UsageError(f"{error.message} A claim is one option: --claim {name}=...", ctx=error.ctx)
+    return error
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line.
 
@@ -505,7 +517,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
-        error.show()
+        (_explain_option(error) if isinstance(error, click.NoSuchOption) else error).show()
         sys.exit(FAILED)
     except (DpauditError, TargetError) as error:
         click.echo(f"dpaudit: {error}", err=True)

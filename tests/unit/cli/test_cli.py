@@ -342,6 +342,21 @@ def test_a_run_that_cannot_be_is_refused_in_one_line(dpaudit: Command, claims: P
     refused(dpaudit("run", claims, *arguments), *shown)
 
 
+@pytest.mark.parametrize(
+    ("option", "shown"),
+    [
+        ("--epsilon", "No such option '--epsilon'. A claim is one option: --claim epsilon=..."),
+        ("--relaton", "Did you mean '--relation'?"),
+    ],
+)
+def test_a_parameter_of_a_claim_given_as_an_option_names_the_option_of_claims(
+    dpaudit: Command, option: str, shown: str
+) -> None:
+    said = dpaudit("attack", "counts.py:noisy_count", option, "1")
+    assert said.code == 2
+    assert shown in said.err
+
+
 @pytest.mark.parametrize("bad", ["missing.py", "missing_folder"])
 def test_a_missing_path_is_refused(dpaudit: Command, tmp_path: Path, bad: str) -> None:
     refused(dpaudit("run", tmp_path / bad), tmp_path / bad)
