@@ -10,12 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from auditor.privacy.exact import PrivacyCurve
-from auditor.privacy.guarantees.base import Array, Guarantee, number, number_in
-from auditor.privacy.guarantees.supporting_lines import Tangent, find_root, ratio_slope
+from auditor.privacy.guarantees.base import Array, Guarantee, level_number, number, number_in
+from auditor.privacy.guarantees.supporting_lines import VACUOUS, Tangent, bound_by_one, find_root, ratio_slope
 
 #: Steps of Newton's method for the projection on a line: the divergence is then larger than the least one by 1e-5 of
 #: it in 999 of 1,000 cases, and by 3e-4 at most, as after 30 halvings of the interval. Any point of the line is valid.
 _NEWTON = 6
+#: e^ε is a float up to here; a larger ε allows more only where q is below 1e-307.
+_OVERFLOWS = 709.0
 
 
 def _checked_delta(delta: object) -> float:
@@ -55,7 +57,7 @@ class ApproxDP(Guarantee):
     claim_keys: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", level_number("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _checked_delta(self.delta))
 
     @property
@@ -148,7 +150,7 @@ class DeltaDP(Guarantee):
     unit: ClassVar[float] = 0.001
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", _checked_delta(self.delta))
+        object.__setattr__(self, "delta", level_number("delta", _checked_delta(self.delta)))
         object.__setattr__(self, "epsilon", number("epsilon", self.epsilon))
 
     @classmethod
@@ -185,7 +187,7 @@ class DeltaDP(Guarantee):
 
         See `Guarantee.level_of`.
         """
-        e = math.exp(self.epsilon)
+        e = math.exp(min(self.epsilon, _OVERFLOWS))
         larger: Array = np.maximum(np.maximum(p - e * q, 1.0 - q - e * (1.0 - p)), 0.0)
         return larger
 
@@ -195,12 +197,15 @@ class DeltaDP(Guarantee):
 
 
 def _cap(q: Array, epsilon: Array | float, delta: Array | float) -> Array:
-    e = np.exp(epsilon)
+    e = np.exp(np.minimum(epsilon, _OVERFLOWS))
     capped: Array = np.minimum(np.minimum(1.0, e * q + delta), 1.0 - (1.0 - delta - q) / e)
     return capped
 
 
 def _tangent(p: Array, q: Array, epsilon: Array | float, delta: Array | float) -> Tangent:
+    vacuous = np.greater(epsilon, VACUOUS)
+    if vacuous.any():
+        return bound_by_one(vacuous, _tangent(p, q, np.minimum(epsilon, VACUOUS), delta))
     e = np.exp(epsilon)
     kink = (1.0 - delta) / (1.0 + e)
     # The cap is symmetric under (p, q) -> (1 - q, 1 - p): the flat line is the steep one of the mirrored point.

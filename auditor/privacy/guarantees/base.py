@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.privacy.exact import PrivacyCurve
-from auditor.privacy.guarantees.supporting_lines import LineTable, Tangent, lines_above, make_table, project
+from auditor.privacy.guarantees.supporting_lines import (
+    LineTable,
+    Tangent,
+    bound_by_one,
+    lines_above,
+    make_table,
+    project,
+)
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -24,6 +31,9 @@ _EPSILON = float(np.finfo(float).eps)
 _CERTAIN, _IMPOSSIBLE = 40.0, 700.0
 #: Steps of a search for a root: some 15 leave nothing that a float could tell, and no more than this are tried.
 _SEARCHES = 100
+#: Levels other than 0 that are audited: squares of the larger ones are floats, and so are the quotients of a grid's
+#: ends by the smaller ones, to nine digits after the point. The rest is arbitrary.
+_LEAST, _MOST = 1e-200, 1e100
 #: Probabilities at which `exact_level_of` compares an exact curve with a cap: down to events of probability 1e-12.
 _RARE = np.geomspace(1e-12, 0.5, 1_200)
 
@@ -103,6 +113,11 @@ class Guarantee(ABC):
         """
         return cls(**{name: number_in(name, text) for name, text in values.items()})
 
+    @property
+    def vacuous_above(self) -> float:
+        """Levels above it are beyond what draws can reject, and floats can compute."""
+        return math.inf
+
     def parameters(self) -> dict[str, Any]:
         """The claim's parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -146,6 +161,9 @@ class Guarantee(ABC):
             Points and slopes, of the shape of the three.
         """
         level = np.asarray(level, float)
+        vacuous = level > self.vacuous_above
+        if vacuous.any():
+            return bound_by_one(vacuous, self.tangent(p, q, np.minimum(level, self.vacuous_above)))
         if level.size == 1:
             row, table = np.zeros(level.shape, np.intp), _table(self, (level.item(),))
         else:
@@ -329,6 +347,33 @@ def number(name: str, value: object, least: float = 0.0) -> float:
     if not math.isfinite(value) or value < least:
         raise ValueError(f"{name} must be finite and at least {least:g}, got {value!r}")
     return float(value)
+
+
+def level_number(name: str, value: object, most: float = _MOST) -> float:
+    """A level: 0, or a number that grids of levels can hold.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for the message.
+    value : object
+        The number.
+    most : float
+        Largest value that is accepted.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    level = number(name, value)
+    if level and not _LEAST <= level <= most:
+        raise ValueError(f"{name} must be 0 or between {_LEAST:g} and {most:g}, got {value!r}")
+    return level
 
 
 def number_in(name: str, text: str) -> float:

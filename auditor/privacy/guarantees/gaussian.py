@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from auditor.privacy.exact import PrivacyCurve
-from auditor.privacy.guarantees.base import Array, Guarantee, number
+from auditor.privacy.guarantees.base import Array, Guarantee, level_number
 from auditor.privacy.guarantees.supporting_lines import TINY, Tangent, find_root
 
 #: Steps of Newton's method for the projection, whose stationarity condition is nearly linear in z = Phi^-1(q0) but for
@@ -40,7 +40,7 @@ class GaussianDP(Guarantee):
     claim_keys: ClassVar[tuple[str, ...]] = ("mu",)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", number("mu", self.mu))
+        object.__setattr__(self, "mu", level_number("mu", self.mu))
 
     @property
     def level(self) -> float:
@@ -96,6 +96,7 @@ class GaussianDP(Guarantee):
 def _divergence_slope(z: Array, p: Array) -> tuple[Array, Array]:
     """Derivatives of KL(p || Phi(z)): phi(z) (Phi(z) - p) / (Phi(z) Phi(-z)), and that of this."""
     above, below, density = special.ndtr(z), special.ndtr(-z), np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    ratio = density / (above * below)
+    with np.errstate(divide="ignore", invalid="ignore"):  # x / 0 far out, where `find_root` halves its interval
+        ratio = density / (above * below)
     slope = ratio * (above - p)
     return slope, density * ratio - slope * (z + ratio * (below - above))

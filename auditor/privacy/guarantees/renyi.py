@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.privacy.exact import PrivacyCurve
-from auditor.privacy.guarantees.base import Array, Guarantee, number, number_in
-from auditor.privacy.guarantees.supporting_lines import TINY, Tangent, logits
+from auditor.privacy.guarantees.base import Array, Guarantee, level_number, number, number_in
+from auditor.privacy.guarantees.supporting_lines import TINY, VACUOUS, Tangent, logits
 
 Indices: TypeAlias = NDArray[np.intp]
 
 #: Points of the boundary of a level at which the gradient is taken: their lines touch the cap, so that half as many as
 #: of lines from values of a cap are as near to it.
 _LINES = 128
+#: Bounds above it are refused: the least level that lines are computed for, `TINY`, would be beyond floats.
+_MOST = 1e10
 #: Means of logit p and logit q of these points; 0 is the kink, p = 1 - q.
 _MEANS = logits(_LINES)
 #: Differences of logit p and logit q at which levels are tabulated, for a first estimate of the boundary.
@@ -96,6 +98,11 @@ class _Renyi(Guarantee):
             u, v = np.log(x / y), np.log1p(-x) - np.log1p(-y)
             levels = _divergence(self.orders.reshape(shape), x, u, v) / self.slopes.reshape(shape)
             return np.where(p > q, np.maximum(levels.max(axis=0), 0.0), 0.0)
+
+    @property
+    def vacuous_above(self) -> float:
+        """Level at which no order's bound is below a loss of 300."""
+        return VACUOUS / float(np.min(self.slopes))
 
     def lines(self, levels: Array) -> Tangent:
         """Lines along the gradient of the binding order.
@@ -189,7 +196,7 @@ class ZCDP(_Renyi):
     claim_keys: ClassVar[tuple[str, ...]] = ("rho",)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", number("rho", self.rho))
+        object.__setattr__(self, "rho", level_number("rho", self.rho))
 
     @property
     def level(self) -> float:
@@ -237,7 +244,8 @@ class RenyiDP(_Renyi):
         if not isinstance(self.bounds, Mapping) or not self.bounds:
             raise ValueError(f"bounds must map orders to bounds, as in {{2: 0.3, 8: 1.1}}, got {self.bounds!r}")
         low = any(isinstance(value, int | float) and value <= 1 for value in self.bounds)
-        checked = {} if low else {number("an order", a): number("a bound", r) for a, r in sorted(self.bounds.items())}
+        bounds = {} if low else dict(sorted(self.bounds.items()))
+        checked = {number("an order", a): level_number("a bound", r, _MOST) for a, r in bounds.items()}
         if low or min(checked.values()) <= 0:
             raise ValueError(f"orders must be above 1 and bounds above 0, got {self.bounds!r}")
         object.__setattr__(self, "bounds", checked)

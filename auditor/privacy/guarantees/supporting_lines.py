@@ -20,6 +20,9 @@ Indices: TypeAlias = NDArray[np.intp]
 #: Probabilities are kept this far from 0 and 1 where a quotient needs it. It only moves the point at which a line is
 #: taken, and a line at any point of the cap is valid, so the value cannot cost validity.
 TINY = 1e-12
+#: A privacy loss above which levels have the line "p is at most 1" alone, which is valid for all: squares of e^ε
+#: overflow from 354 on, and no number of draws tells e^-300 from 0.
+VACUOUS = 300.0
 #: The smallest odds q / (1 - q) at which lines are tabulated, 1e-9: no more draws than that will be paid for.
 _RAREST = 9.0 * math.log(10.0)
 #: How much wider than at the logit 0 the table's steps are at the logit -1, and so on: common events gain most.
@@ -227,6 +230,27 @@ def project(table: LineTable, p: Array, q: Array, row: Indices) -> Tangent:
     q0 = np.where(on_line, new, q0)
     p0 = np.where(on_line, p_k + slope * (q0 - q_k), p0)
     return Tangent(np.minimum(p0, 1.0), q0, np.where(on_line, slope, corner))
+
+
+def bound_by_one(vacuous: NDArray[np.bool_], lines: Tangent) -> Tangent:
+    """Lines, and "p is at most 1" where levels are vacuous.
+
+    Parameters
+    ----------
+    vacuous : ndarray of bool
+        Where.
+    lines : Tangent
+        The lines elsewhere, to which ``vacuous`` is broadcast.
+
+    Returns
+    -------
+    Tangent
+
+    Notes
+    -----
+    Valid because: a line of any slope above 0 through (p0, q0) = (1, 0) is at 1 or above.
+    """
+    return Tangent(*(np.where(vacuous, end, part) for end, part in zip((1.0, 0.0, 1.0), lines, strict=True)))
 
 
 def find_root(

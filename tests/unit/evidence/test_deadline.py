@@ -40,9 +40,9 @@ def play(
 @settings(max_examples=15, deadline=None)
 @given(
     guarantee=st.one_of(
-        st.floats(0.0, 3.0).map(PureDP),
+        st.floats(1e-9, 3.0).map(PureDP),
         st.floats(0.1, 3.0).map(GaussianDP),
-        st.floats(0.0, 3.0).map(lambda e: ApproxDP(e, 0.05)),
+        st.floats(1e-9, 3.0).map(lambda e: ApproxDP(e, 0.05)),
     ),
     true=st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4),
     estimates=st.tuples(st.floats(0.001, 0.999), st.floats(0.001, 0.999)),

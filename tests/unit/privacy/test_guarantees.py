@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import auditor
-from auditor import ApproxDP, GaussianDP, PureDP
+from auditor import ZCDP, ApproxDP, DeltaDP, GaussianDP, PureDP, RenyiDP
+from auditor.errors import SpecificationError
 from auditor.evidence.power import find_ceiling
 from auditor.privacy.exact import GaussianLaw, LaplaceLaw, curve
-from auditor.privacy.guarantees import Guarantee
+from auditor.privacy.guarantees import Guarantee, parse_claim
 
 Array = NDArray[np.float64]
 
-LEVELS = st.floats(0.0, 6.0)
+LEVELS = st.one_of(st.just(0.0), st.floats(1e-200, 6.0))
 POSITIVE_LEVELS = st.floats(0.01, 6.0)
 DELTAS = st.one_of(st.just(0.0), st.floats(1e-6, 0.5))
 PROBABILITIES = st.floats(1e-4, 1 - 1e-4)
@@ -304,3 +305,41 @@ def test_claims_say_what_they_claim() -> None:
     assert str(ApproxDP(1.0, 1e-6)) == "ε = 1, δ = 1e-06"
     assert ApproxDP(1.0, 1e-6).parameters() == {"epsilon": 1.0, "delta": 1e-6}
     assert (str(GaussianDP(0.5)), GaussianDP(0.5).parameters()) == ("μ = 0.5", {"mu": 0.5})
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("claim", ["epsilon=355", "epsilon=720, delta=1e-6", "epsilon=1e100", "mu=1000", "rho=1e4"])
+def test_levels_beyond_floats_are_audited_without_warnings(claim: str) -> None:
+    def shows(data: Any, n: int, rng: np.random.Generator) -> Any:
+        return np.full(n, data[0])
+
+    pair = auditor.Pair(np.array([0]), np.array([1]), "one bit")
+    found = auditor.audit(shows, parse_claim(claim), pair, draws=2_000)
+    assert (found.verdict, found.lower_bound) == ("inconclusive", 0.0)  # the ceiling is about 6
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "guarantee", [PureDP(1e50), ApproxDP(720, 0.01), DeltaDP(0.01, 1e308), ZCDP(1e9), RenyiDP({2: 1e10})]
+)
+def test_lines_of_levels_beyond_floats_are_at_1(guarantee: Guarantee) -> None:
+    line = guarantee.tangent(np.array([1.0, 0.5]), np.array([0.0, 0.1]), guarantee.level)
+    # At q = 0, where the line is lowest, it must be at least the cap.
+    assert np.all(line.p0 - line.slope * line.q0 >= 1.0)
+    assert guarantee.cap(np.array([1e-100]), guarantee.level) == 1.0
+
+
+def test_large_levels_have_their_own_lines_beside_vacuous_ones() -> None:
+    levels = np.array([1.0, 400.0, 5.0])
+    line = PureDP(1.0).tangent(np.array([0.9] * 3), np.array([0.001] * 3), levels)
+    alone = PureDP(1.0).tangent(np.array([0.9]), np.array([0.001]), 5.0)
+    assert [float(part[2]) for part in line] == [float(part[0]) for part in alone]
+    assert [float(part[1]) for part in line] == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "claim", ["epsilon=5e-324", "rho=1e-308", "mu=1e308", "delta=1e-300, at_epsilon=1", "renyi=2:1e11"]
+)
+def test_levels_that_no_grid_holds_are_refused_with_their_value(claim: str) -> None:
+    with pytest.raises(SpecificationError, match=r"must be 0 or between 1e-200 and .*, got"):
+        parse_claim(claim)
