@@ -87,7 +87,18 @@ def _pick_column(path: Path, table: Any, column: str | None) -> Any:
         return [*first, *table.iloc[:, 0]]
     if column not in names:
         raise SpecificationError(f"{str(path)!r} has no column {column!r}; it has {', '.join(names)}")
+    if path.suffix.lower() == ".csv":
+        _refuse_equal_names(path, column)
     return list(table[table.columns[names.index(column)]])
+
+
+def _refuse_equal_names(path: Path, column: str) -> None:
+    """Refuse two columns of one name: pandas numbers them."""
+    import pandas as pd  # takes longer to import than all the rest together
+
+    heads = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
+    if heads.count(column) > 1:
+        raise SpecificationError(f"{str(path)!r} has {heads.count(column)} columns of the name {column!r}: rename them")
 
 
 @click.command(short_help="Audit canary scores of one training run.")

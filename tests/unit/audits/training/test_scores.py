@@ -165,10 +165,12 @@ def test_the_command_refuses_what_it_cannot_read(dpaudit: Command, tmp_path: Pat
     (tmp_path / "series.json").write_text('{"7": 1.0, "9": 2.0}', encoding="utf-8")  # as pandas writes one
     (tmp_path / "blank.csv").write_text("loss\n1.5\n\n2.5\n", encoding="utf-8")
     np.save(tmp_path / "times.npy", np.zeros(2, "datetime64[s]"))
+    (tmp_path / "twice.csv").write_text("loss,loss,name\n1.5,9.5,a\n2.5,8.5,b\n", encoding="utf-8")
     claim = ("--claim", "epsilon=1")
     for arguments, says in (
         (("in.csv", "out.json"), "choose one by --column"),
         (("in.csv", "out.json", "--column", "lose"), "no column 'lose'"),
+        (("twice.csv", "some.json", "--column", "loss"), "2 columns of the name 'loss'"),
         (("out.json", "some.json"), "score 2 is missing"),
         (("words.json", "some.json"), "words.json"),
         (("none.json", "some.json"), "none.json"),
