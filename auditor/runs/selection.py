@@ -41,8 +41,7 @@ def select_claims(available: Sequence[T], expression: str | None) -> list[T]:
     available : sequence
         Claims, or anything else with an ``id``.
     expression : str, optional
-        Substrings of ids, without case, with "and", "or", "not" and parentheses; or one whole id. None and blanks
-        select all.
+        Substrings of ids, without case, with "and", "or", "not" and parentheses; or one whole id. None selects all.
 
     Returns
     -------
@@ -52,10 +51,12 @@ def select_claims(available: Sequence[T], expression: str | None) -> list[T]:
     Raises
     ------
     SpecificationError
-        If the expression cannot be read, or nothing matches.
+        If the expression cannot be read or is empty, or nothing matches.
     """
-    if expression is None or not expression.strip():
+    if expression is None:
         return list(available)
+    if not expression.strip():  # such as a variable of a script that is not set
+        raise SpecificationError(f"the selection {expression!r} is empty; without one, all claims are selected")
     exact = [claim for claim in available if claim.id == expression.strip()]
     if exact:
         return exact

@@ -334,8 +334,6 @@ def selected(expression: str | None) -> list[str]:
     ("expression", "expected"),
     [
         (None, CASES),
-        ("", CASES),
-        ("  ", CASES),
         ("count", ["count"]),
         ("COUNT", ["count"]),
         ("half", ["half_scale", "Half_Range"]),
@@ -356,6 +354,12 @@ def selected(expression: str | None) -> list[str]:
 )
 def test_a_selection_is_a_logical_expression(expression: str | None, expected: list[str]) -> None:
     assert selected(expression) == expected
+
+
+@pytest.mark.parametrize("expression", ["", "  "])
+def test_an_empty_selection_is_refused(expression: str) -> None:
+    with pytest.raises(SpecificationError, match=f"the selection '{expression}' is empty"):
+        selected(expression)
 
 
 def test_a_whole_id_selects_one_claim_even_where_others_contain_it() -> None:
