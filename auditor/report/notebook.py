@@ -154,6 +154,8 @@ def results_to_frame(results: AuditResult | Iterable[AuditResult | Mapping[str, 
     require_library("pandas", "tables of results")
     import pandas as pd
 
+    if not isinstance(results, AuditResult | Iterable):
+        raise SpecificationError(f"results must be results of audits, or their records, got {results!r}")
     listed: Sequence[Any] = [results] if isinstance(results, AuditResult) else list(results)
     for result in listed:
         if not isinstance(result, AuditResult) and not (isinstance(result, Mapping) and "verdict" in result):

@@ -156,7 +156,7 @@ def test_a_frame_has_a_row_for_each_result(results: list[AuditResult]) -> None:
     assert list(empty[numbers].dtypes) == list(frame[numbers].dtypes)
 
 
-@pytest.mark.parametrize("bad", [[3], ["out/results.json"], [{"id": "a"}]], ids=str)
+@pytest.mark.parametrize("bad", [None, 7, [3], ["out/results.json"], [{"id": "a"}]], ids=str)
 def test_what_is_no_result_is_refused(bad: Any) -> None:
     with pytest.raises(SpecificationError, match="results must be results of audits, or their records"):
         auditor.results_to_frame(bad)
