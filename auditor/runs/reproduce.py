@@ -230,7 +230,7 @@ def _run_of(before: Mapping[str, Any], results: Path, jobs: int | None) -> Run:
     try:
         return Run(
             paths=tuple(map(str, about["paths"])),
-            expression=about.get("selection") or None,  # runs before 0.1.0 may have an empty one
+            expression=about.get("selection") or None,  # an empty one selected all before
             level=about["level"],
             alpha=about["alpha"],
             seed=about["seed"],

@@ -97,7 +97,7 @@ def audit_runs(
     seed : int
         Seed of the coins and of each run's generator.
     jobs : int
-        Processes, by joblib. Results do not depend on it.
+        Processes, by joblib. Results do not depend on it. An executor has its own number.
     executor : concurrent.futures.Executor, optional
         Makes the runs instead, such as ``client.get_executor()`` of a client of a dask cluster. What it runs has to be
         importable there, or pickled by value.
@@ -125,6 +125,8 @@ def audit_runs(
     _check_arguments(train, data, neighbor, score, claim, runs, evidence, alpha, detect, jobs, seed)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise SpecificationError(f"executor must be one of concurrent.futures, or None, got {executor!r}")
+    if executor is not None and jobs != 1:
+        raise SpecificationError(f"jobs must be 1 where an executor makes the runs, got {jobs!r}")
     kept = None
     if directory is not None:
         kept = KeptRuns(Path(directory), _describe_runs(train, data, neighbor, score, claim, seed))

@@ -257,6 +257,7 @@ def test_right_guesses_bound_every_notion() -> None:
         ({"runs": 1}, "runs must be an integer of at least 2"),
         ({"jobs": 0}, "jobs must be an integer of at least 1"),
         ({"executor": 2}, "executor must be one of concurrent.futures, or None, got 2"),
+        ({"executor": ThreadPoolExecutor(1), "jobs": 2}, "jobs must be 1 where an executor makes the runs, got 2"),
         ({"detect": -1.0}, "detect must be a positive number, got -1.0"),
         ({"alpha": 1}, "alpha must be a number in"),
         ({"evidence": "luck"}, "evidence must be one of bets, guesses"),
