@@ -109,6 +109,9 @@ class Counterexample:
     code: str = ""
     again: Mapping[str, Any] | None = None
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and _are_equal(vars(self), vars(other))
+
 
 def say_counts(found: Mapping[str, Any]) -> tuple[str, str]:
     """Say how often a counterexample's event occurred.
@@ -325,6 +328,9 @@ class AuditResult:
         Empty where something is decided, see `explain_undecided`.
         """
         return explain_undecided(vars(self))
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and _are_equal(vars(self), vars(other))
 
     def __bool__(self) -> bool:
         return self.verdict in (Verdict.CONSISTENT, Verdict.HOLDS)
@@ -592,6 +598,21 @@ def describe_carried(ledger: Mapping[str, Any]) -> str:
     afresh = ledger.get("afresh")
     why = f", started afresh ({afresh})" if afresh else ""
     return f", of which {int(ledger['own_draws']):,} in this run, number {int(ledger['night']):,} of its ledger{why}"
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    """Whether members of results are equal: arrays by their elements, and NaN is NaN."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and _are_equal(a.tolist(), b.tolist())
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_are_equal(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple) and type(a) is type(b):
+        return len(a) == len(b) and all(map(_are_equal, a, b))
+    if isinstance(a, float) and isinstance(b, float) and math.isnan(a):
+        return math.isnan(b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return False
+    return bool(a == b)
 
 
 def make_plain(value: Any) -> Any:
