@@ -19,6 +19,7 @@ from auditor.audits.defaults import METHODS
 from auditor.audits.exact import audit_exactly
 from auditor.audits.privacy import run_audit
 from auditor.claims import Claim, registry
+from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Verdict
 from auditor.runs.run import Run, settings_of
 from auditor.targets.prefetch import Ahead
@@ -128,6 +129,8 @@ def audit_by_id(
     ahead = None if take is None else partial(Ahead, take, id_)
     try:
         result = audit_claim(declared_claim(run, id_), run, alpha, ahead)
+    except SpecificationError as error:  # what was asked for cannot be done, such as with too few draws
+        result = make_failure(run, id_, alpha, str(error))
     except Exception as error:  # noqa: BLE001 - a failure of ours is reported with the claim, and the others still run
         result = make_failure(run, id_, alpha, f"dpaudit failed: {type(error).__name__}: {error}")
     return result, time.perf_counter() - begun

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,6 +134,12 @@ class Mean(Measure):
         return "mean error"
 
 
+def _explain_undecided(steps: Sequence[Mapping[str, Any]], draws: int) -> str:
+    """Say that a search had too few draws; empty where it decided at each value."""
+    undecided = [f"{step['value']:g}" for step in steps if step["decision"] == "undecided"]
+    return f": {draws:,} draws are too few to decide at {', '.join(undecided)}" if undecided else ""
+
+
 @dataclass(frozen=True)
 class Smallest(Measure):
     """Smallest value of a second parameter with rare large errors.
@@ -158,7 +165,7 @@ class Smallest(Measure):
         if not (low > 0 and math.isfinite(high)):
             raise SpecificationError(
                 f"the {'largest' if self.largest else 'smallest'} value that works is not between {self.low:g} and "
-                f"{self.high:g}"
+                f"{self.high:g}{_explain_undecided(found.steps, effort.n)}"
             )
         replicates = found.replicates(self.beta, effort.rng, REPLICATES)
         return Point(found.value(self.beta), low, high, replicates)

@@ -235,6 +235,9 @@ class PowerLaw(Theorem):
         labels = labels_of(subject, self, "L4", settings, question, mechanism="computed")
         n, share = settings.draws // len(self.at), settings.alpha / len(self.at)
 
+        if self.drawn and n < 1:
+            raise SpecificationError(f"{settings.draws:,} draws are less than one at each of {len(self.at):,} values")
+
         def measure(draw: ErrorSampler) -> _Measured:
             rng = make_generator(settings.seed, question.id, "bootstrap")
             points: list[Point] = []

@@ -361,6 +361,14 @@ def test_the_smallest_parameter_is_measured_too() -> None:
     assert found.accuracy["exponent"] == pytest.approx(1.0, abs=0.1)
     with pytest.raises(SpecificationError, match="not between"):
         check(claim, lambda m: crossing_at(1e6, 0.1))
+    with pytest.raises(SpecificationError, match="not between 1 and 10000: 10 draws are too few to decide at"):
+        check(claim, lambda m: crossing_at(20.0 * m, 0.1), draws=32)
+
+
+def test_an_exponent_needs_a_draw_at_each_value() -> None:
+    claim = PowerLaw("m", tuple(range(1, 41)), 1.0, Quantile(), (0.5, 1.5))
+    with pytest.raises(SpecificationError, match="32 draws are less than one at each of 40 values"):
+        check(claim, lambda m: crossing_at(20.0 * m, 0.1), draws=32)
 
 
 def test_what_an_exponent_needs() -> None:

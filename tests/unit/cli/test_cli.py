@@ -177,6 +177,15 @@ def test_surprises_are_marked(dpaudit: Command, tmp_path: Path) -> None:
     assert sum("UNEXPECTED" in line for line in said.err.splitlines()) == 1
 
 
+def test_too_few_draws_for_an_exponent_are_no_failure_of_ours(dpaudit: Command, tmp_path: Path) -> None:
+    body = "    from auditor.claims import scaling\n    from auditor.audits.accuracy import Quantile\n"
+    body += "    built = lambda k: None\n"
+    body += "    yield scaling(built, parameter='k', at=range(1, 41), exponent=1, measure=Quantile())\n"
+    said = dpaudit("run", declare(tmp_path, body), "--draws", 32, "--jobs", 1, "--out", tmp_path / "out")
+    assert said.code == 2, said
+    assert "Could not be audited: 32 draws are less than one at each of 40 values" in said.out
+
+
 def many(folder: Path, worse: bool) -> Path:
     """Two entries, one of many quick claims."""
     quick = "    for k in range(41):\n        yield exact(Response(1.0), PureDP(1.0), PAIR, case=f'c{k}')\n"
