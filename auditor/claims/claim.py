@@ -167,12 +167,21 @@ class Entry:
     function: Callable[[], Iterable[Draft]]
     errata: tuple[Erratum, ...] = ()
 
+    def _drafts(self) -> Iterator[Draft]:
+        """Drafts of the function; what is wrong in one names the entry."""
+        try:
+            yield from self.function()
+        except SpecificationError as error:
+            if type(error) is not SpecificationError or self.id in str(error):
+                raise
+            raise SpecificationError(f"entry {self.id}: {error}") from error
+
     def claims(self) -> Iterator[Claim]:
         """Claims of this entry, with ids ``entry/level/notion/case``."""
         seen: set[str] = set()
         shown: set[str] = set()
         known = [erratum.id for erratum in self.errata]
-        for draft in self.function():
+        for draft in self._drafts():
             notion = draft.guarantee.notion.replace(" ", "_").lower()
             name = f"{self.id}/{draft.level}/{notion}/{draft.case}"
             if name in seen:

@@ -637,6 +637,16 @@ def test_an_erratum_is_false_or_one_of_a_proof() -> None:
         Erratum("J1", "informal", "as stated")  # type: ignore[arg-type]
 
 
+def test_what_is_wrong_in_a_claim_names_its_entry() -> None:
+    def drafts() -> Iterator[Draft]:
+        yield privacy(lawless, PureDP(1.0), PAIR, case="good")
+        yield privacy(lawless, PureDP(1.0), PAIR, case="not good")
+
+    wrong = Entry("900/made", "made here", Source("900", "section 1"), drafts)
+    with pytest.raises(SpecificationError, match=r"^entry 900/made: a case must be of .*, got 'not good'$"):
+        list(wrong.claims())
+
+
 # ----------------------------------------------------------------------------------- exit codes
 
 
