@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.audits.context import watch_datasets
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.exact import allow_rounding
 from auditor.audits.finish import fields_of_claim
@@ -291,6 +292,8 @@ def prove(
     ------
     SpecificationError
         If an argument is not what it must be, or there are no neighbours among the datasets.
+    TargetError
+        If the target changes a dataset that it is given.
 
     Notes
     -----
@@ -316,7 +319,9 @@ def prove(
             raise SpecificationError(f"none of the {len(datasets)} datasets are neighbours under {relation.name}")
         about = f"{len(datasets):,} datasets of up to {rows} rows of {len(domain)} values, {len(neighbours):,} pairs"
     needed = sorted({k for pair in neighbours for k in pair})
-    laws, stopped = _walk_datasets(mechanism, datasets, needed, Budget(paths, time.monotonic() + seconds, spare), units)
+    budget = Budget(paths, time.monotonic() + seconds, spare)
+    with watch_datasets([datasets[k] for k in needed]):
+        laws, stopped = _walk_datasets(mechanism, datasets, needed, budget, units)
     within = allow_rounding(guarantee)
     levels = {(i, j): bound_level(laws[i], laws[j], guarantee, spare) for i, j in neighbours if i in laws and j in laws}
     top = max(levels, key=lambda pair: (levels[pair].low, levels[pair].high), default=neighbours[0])

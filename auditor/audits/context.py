@@ -96,6 +96,7 @@ def watch_datasets(datasets: Sequence[Any]) -> Iterator[None]:
     ----------
     datasets : sequence
         Those whose content can be compared are watched, as `same_data` does: arrays, data frames, lists, dictionaries.
+        Of other objects their attributes are, but for those that were missing or empty before, which may be caches.
 
     Raises
     ------
@@ -123,6 +124,24 @@ def _copy(data: Any) -> Any:
 
 def _are_same(data: Any, before: Any) -> bool:
     try:
-        return same_data(data, before)
+        return _have_same_content(data, before)
     except Exception:  # noqa: BLE001 - of a class of somebody else's, which is compared otherwise
         return False
+
+
+def _have_same_content(data: Any, before: Any) -> bool:
+    """Whether two datasets are equal; objects that do not say so are by their attributes."""
+    if type(data) is not type(before):
+        return False
+    if isinstance(data, list | tuple):
+        return len(data) == len(before) and all(map(_have_same_content, data, before))
+    if type(data) is dict:
+        return same_data(list(data), list(before)) and all(_have_same_content(data[key], before[key]) for key in data)
+    if type(data).__eq__ is object.__eq__ and hasattr(data, "__dict__"):
+        held = {name: value for name, value in vars(before).items() if not _is_empty(value)}
+        return all(name in vars(data) and _have_same_content(vars(data)[name], held[name]) for name in held)
+    return same_data(data, before)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, list | tuple | dict | set) and not value)

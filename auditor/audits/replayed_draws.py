@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.audits.certificates import prove
-from auditor.audits.context import Question
+from auditor.audits.context import Question, watch_datasets
 from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.finish import fields_of_claim
@@ -88,7 +88,7 @@ def trace(
     SpecificationError
         If an argument is not what it must be.
     TargetError
-        If the target raises on both datasets, whatever the variates.
+        If the target raises on both datasets, whatever the variates, or changes them.
 
     Notes
     -----
@@ -109,7 +109,7 @@ def trace(
     labels = _labels(mechanism, guarantee, pair, private, id)
     name = _name_of(mechanism)
     try:
-        with opened_runs(mechanism) as runs:
+        with watch_datasets([pair.x, pair.y]), opened_runs(mechanism) as runs:
             runs.prepare(pair.x)
             found = [find_differences(runs, guarantee, pair, seed, name)]
             first = time.monotonic()  # the sources are replaced now, which is done once

@@ -44,7 +44,11 @@ def release_tables(target: Mechanism, stack: Stack, rng: np.random.Generator) ->
     """
     trials, _, columns = stack.shape
     each: Callable[[Stack, np.random.Generator], Any] | None = getattr(target, "each", None)
-    found = [each(stack, rng)] if each is not None else [target(table.astype(np.int64), 1, rng) for table in stack]
+    # Copies: a target that changes its tables in place must not change what the adversary knows of them.
+    if each is not None:
+        found = [each(stack.copy(), rng)]
+    else:
+        found = [target(table.astype(np.int64), 1, rng) for table in stack]
     expected = f"expected {columns} numbers for each of {trials} tables"
     try:
         numbers = np.concatenate([np.asarray(one, dtype=np.float64).reshape(-1, columns) for one in found])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from auditor.audits.context import watch_datasets
 from auditor.audits.counterexamples.confirm import Confirmation, EventCounts, confirm_event
 from auditor.audits.counterexamples.shrink import Shrunk
 from auditor.audits.counterexamples.shrink_data import pair_at, places_of
@@ -229,7 +230,7 @@ def replay_event(
     SpecificationError
         If the record holds no counterexample to draw again, or it is damaged, or the datasets are needed.
     TargetError
-        If the target does not answer.
+        If the target does not answer, or changes the datasets.
 
     Notes
     -----
@@ -237,6 +238,11 @@ def replay_event(
     on, see `confirm_event`. So "reproduced" on fresh draws has probability at most alpha if the claim holds.
     """
     known = _read(record, pair, guarantee)
+    with watch_datasets([known.pair.x, known.pair.y]):
+        return _replay_known(known, target, seed, limit)
+
+
+def _replay_known(known: _Record, target: Mechanism, seed: int | None, limit: float | None) -> Replayed:
     if seed is None and known.before is not None and known.chain is not None and not known.unseeded:
         sampler = known.sampler(target, limit, known.seed, known.key)
         again = _confirm_record(sampler, known, known.counts.n, "confirm", to_the_end=True)

@@ -115,7 +115,7 @@ class Guarantee(ABC):
 
     @property
     def vacuous_above(self) -> float:
-        """Levels above it are beyond what draws can reject, and floats can compute."""
+        """Level above which no draws reject, and floats overflow."""
         return math.inf
 
     def parameters(self) -> dict[str, Any]:

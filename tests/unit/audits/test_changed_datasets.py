@@ -12,7 +12,9 @@ import pytest
 import auditor
 from auditor import Pair, PureDP
 from auditor.audits.accuracy import Absolute
+from auditor.audits.adversaries.releases import release_tables
 from auditor.audits.context import watch_datasets
+from auditor.audits.counterexamples.replay import replay_event
 from auditor.errors import TargetError
 from auditor.privacy.exact import FiniteLaw
 from tests.commandline import Command
@@ -79,5 +81,75 @@ def test_what_cannot_be_compared_is_not_watched() -> None:
     data: list[Any] = [Own(), pd.Series([1, 2]), (value for value in "ab"), {"a": np.array([np.nan, -0.0])}]
     with watch_datasets(data):
         data[0].rows = (3,)
-    with pytest.raises(TargetError, match="changed 1 of 1"), watch_datasets(data):
+    with pytest.raises(TargetError, match="changed 1 of 2"), watch_datasets(data):
         data[3]["a"][1] = 0.0
+
+
+def flipped(data: Any, n: int, rng: np.random.Generator) -> Any:
+    """It leaves 0, and so the datasets are equal from the second call on."""
+    found = np.full(n, data[0])
+    data[0] = 0
+    return found
+
+
+@pytest.mark.parametrize(
+    "look", [auditor.trace, lambda *of: auditor.prove(*of[:2], pairs=of[2])], ids=["trace", "prove"]
+)
+def test_runs_with_replaced_randomness_are_of_what_was_given(look: Any) -> None:
+    def deep(data: Any, n: int, rng: np.random.Generator) -> Any:
+        return flipped(data[0], n, rng)
+
+    assert look(flipped, PureDP(1.0), Pair([0], [1], "one bit")).verdict == "violation"  # each run has its own list
+    with pytest.raises(TargetError, match="changed 1 of 2 datasets"):
+        look(deep, PureDP(1.0), Pair([[0]], [[1]], "one row"))
+
+
+def test_a_counterexample_is_drawn_again_on_what_was_recorded() -> None:
+    def shows(data: Any, n: int, rng: np.random.Generator) -> Any:
+        return np.full(n, data[0])
+
+    found = auditor.audit(shows, PureDP(1.0), Pair([0], [1], "one bit"), draws=2_000)
+    assert replay_event(found.to_json(), shows).reproduced
+    with pytest.raises(TargetError, match="changed 1 of 2 datasets"):
+        replay_event(found.to_json(), flipped)
+
+
+def test_tables_of_a_game_are_not_changed_by_its_target() -> None:
+    class Emptying:
+        def each(self, stack: Any, rng: np.random.Generator) -> Any:
+            sums = stack.sum(axis=1)
+            stack[:] = 0
+            return sums
+
+    stack = np.ones((3, 2, 4), np.int8)
+    found = release_tables(Emptying(), stack, np.random.default_rng(0))  # type: ignore[arg-type]
+    assert (found == 2).all()
+    assert stack.all()
+
+
+def test_attributes_of_objects_are_watched_but_not_their_caches() -> None:
+    class Table:
+        def __init__(self) -> None:
+            self.rows = [[1, 2], {"a": np.array([3.0])}]
+            self.index: Any = None
+            self.seen: dict[str, int] = {}
+
+    def fill(table: Table) -> None:
+        table.index, table.seen["a"], table.length = 3, 1, 2  # type: ignore[attr-defined]
+
+    def shorten(table: Table) -> None:
+        table.rows.pop()
+
+    def add(table: Table) -> None:
+        table.rows[1]["a"] += 1.0  # type: ignore[call-overload]
+
+    def remove(table: Table) -> None:
+        del table.rows
+
+    inside = Table()
+    with watch_datasets([inside, [inside]]):
+        fill(inside)
+    for change in (shorten, add, remove):
+        table = Table()
+        with pytest.raises(TargetError, match="changed 2 of 2"), watch_datasets([table, [table]]):
+            change(table)
