@@ -476,9 +476,11 @@ def _key_of(value: object) -> int:
         value = value.value  # equal numbers are one output, whatever their type
     if isinstance(value, bool | np.bool_):
         return int(value) ^ _BOOLEAN
+    if isinstance(value, np.integer):
+        value = int(value)
     if type(value) is float:
         return _NAN if value != value else int.from_bytes(struct.pack("<d", value + 0.0), "little", signed=True)
-    if isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and abs(int(value)) <= EXACT):
+    if isinstance(value, float | np.floating) or (isinstance(value, int) and abs(value) <= EXACT):
         return int(_number_keys(np.array([value], dtype=np.float64))[0])
     if isinstance(value, list | tuple) and value and all(is_number(e) or isinstance(e, bool) for e in value):
         return int(_row_keys(np.array([[_key_of(e) for e in value]], dtype=np.int64))[0])
