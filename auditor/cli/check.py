@@ -50,6 +50,8 @@ _PILOT_DRAWS, _PILOT_SECONDS, _PILOT = DRAWS, 2.0, 1_000
 _PAIRS = 100
 #: Further draws before it is said that each draw raises; arbitrary.
 _MORE = 64
+#: Draws that are compared to tell whether outputs vary; arbitrary.
+_LOOKED_AT = 1_000
 #: Characters that are shown of what a target says of itself; arbitrary.
 _SHOWN = 200
 
@@ -155,11 +157,11 @@ def _lines(sampler: Sampler, rows: Any, draws: int, private: bool) -> tuple[list
     again = sampler.draw(rows, 16, "shape")
     short = time.perf_counter() - begun
     # Double the batch until it takes a tenth of a second, which the clock resolves well.
-    n, took = 16, 0.0
+    n, took, many = 16, 0.0, again
     while took < 0.1 and n < 1 << 20:
         n *= 2
         begun = time.perf_counter()
-        sampler.draw(rows, n, "speed", n)
+        many = sampler.draw(rows, n, "speed", n)
         took = time.perf_counter() - begun
     independence = check_independence(sampler, rows)
     each = took / n
@@ -177,18 +179,31 @@ def _lines(sampler: Sampler, rows: Any, draws: int, private: bool) -> tuple[list
     if each * _PILOT < _PILOT_SECONDS:  # else the draws are what takes time
         pilot = min(_PILOT_DRAWS, int(_PILOT_SECONDS / each), settings.draws)
         engine = measure_engine(sampler.target, rows, claim, pilot, sampler.limit)
-    one, many = (format_duration(audit_seconds(speed, settings, pairs, factor, engine)) for pairs in (1, _PAIRS))
+    one, hundred = (format_duration(audit_seconds(speed, settings, pairs, factor, engine)) for pairs in (1, _PAIRS))
     seeded = _explain_seeded(sampler.target, _are_equal_batches(first, again))
     lines = [
         f"answers       {shape} for 16 draws{failed}",
+        *_explain_constant(first, many),
         *([f"unreadable    {texts}: an audit reads only their texts"] if unread else []),
         f"speed         {format_duration(each)} a draw in batches of {n:,}",
         f"seeded        {seeded}",
         f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
         f"{draws:,} draws take about {format_duration(each * draws)}, an audit with that many about {one} on one pair "
-        f"of datasets and {many} on {_PAIRS}",
+        f"of datasets and {hundred} on {_PAIRS}",
     ]
     return lines, independence.passed
+
+
+def _explain_constant(first: Batch, many: Batch) -> Iterator[str]:
+    """Say that outputs never vary, and what that means; nothing where they do."""
+    seen = min(len(many), _LOOKED_AT)
+    keys = np.concatenate([hash_outputs(first), hash_outputs(many[:seen])])
+    if len(set(keys.tolist())) == 1:
+        yield (
+            f"varies        NO: {len(keys):,} draws on this dataset are all the same output. Is noise added, and is no "
+            "seed fixed inside? If another dataset gives another output, an audit finds a violation; if all give this "
+            "one, it finds nothing, and has seen no noise"
+        )
 
 
 def _of_remote(target: ProcessTarget | HttpTarget, sampler: Sampler, rows: Any, start: float) -> Iterator[str]:

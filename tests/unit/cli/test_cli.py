@@ -811,6 +811,21 @@ def test_check_says_what_cannot_be_read(dpaudit: Command, targets: Path) -> None
     assert "seeded        yes" in done.out
 
 
+def test_check_says_that_outputs_never_vary(dpaudit: Command, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np\n"
+        "def seeded(data):\n    return sum(data) + np.random.default_rng(0).laplace()\n"
+        "def noisy(data, n, rng):\n    return rng.laplace(size=n)\n",
+        encoding="utf-8",
+    )
+    said = dpaudit("check", f"{file}:seeded", "--one-draw")
+    assert said.code == 0, said
+    (line,) = [line for line in said.out.splitlines() if line.startswith("varies")]
+    assert "draws on this dataset are all the same output. Is noise added, and is no seed fixed inside?" in line
+    assert "varies" not in dpaudit("check", f"{file}:noisy").out
+
+
 def test_check_finds_dependent_draws(dpaudit: Command, targets: Path) -> None:
     said = dpaudit("check", f"{targets}:dependent")
     assert said.code == 1, said
