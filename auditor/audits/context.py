@@ -131,13 +131,14 @@ def _are_same(data: Any, before: Any) -> bool:
 
 def _have_same_content(data: Any, before: Any) -> bool:
     """Whether two datasets are equal; objects that do not say so are by their attributes."""
-    if type(data) is not type(before):
+    kind: Any = type(data)
+    if kind is not type(before):
         return False
     if isinstance(data, list | tuple):
         return len(data) == len(before) and all(map(_have_same_content, data, before))
-    if type(data) is dict:
+    if kind is dict:
         return same_data(list(data), list(before)) and all(_have_same_content(data[key], before[key]) for key in data)
-    if type(data).__eq__ is object.__eq__ and hasattr(data, "__dict__"):
+    if getattr(kind, "__eq__", None) is object.__eq__ and hasattr(data, "__dict__"):
         held = {name: value for name, value in vars(before).items() if not _is_empty(value)}
         return all(name in vars(data) and _have_same_content(vars(data)[name], held[name]) for name in held)
     return same_data(data, before)

@@ -130,7 +130,7 @@ def test_tables_of_a_game_are_not_changed_by_its_target() -> None:
 def test_attributes_of_objects_are_watched_but_not_their_caches() -> None:
     class Table:
         def __init__(self) -> None:
-            self.rows = [[1, 2], {"a": np.array([3.0])}]
+            self.rows: list[Any] = [[1, 2], {"a": np.array([3.0])}]
             self.index: Any = None
             self.seen: dict[str, int] = {}
 
@@ -141,7 +141,7 @@ def test_attributes_of_objects_are_watched_but_not_their_caches() -> None:
         table.rows.pop()
 
     def add(table: Table) -> None:
-        table.rows[1]["a"] += 1.0  # type: ignore[call-overload]
+        table.rows[1]["a"] += 1.0
 
     def remove(table: Table) -> None:
         del table.rows
