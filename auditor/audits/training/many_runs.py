@@ -23,6 +23,7 @@ from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, des
 from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.kept_runs import KeptRuns
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
+from auditor.audits.training.training_call import write_training_call
 from auditor.datasets.json_codec import data_to_json, same_data
 from auditor.errors import SpecificationError, check_alpha, check_positive, require_library
 from auditor.evidence.binomial import clopper_pearson
@@ -154,6 +155,12 @@ def audit_runs(
         "pair": f"{int(coins.sum()):,} runs on the dataset, {int((~coins).sum()):,} on its neighbour, by fair coins",
         "caveat": claim.caveat or "assumes that runs are independent",
         "stop": "budget",
+        "replay": write_training_call(
+            "audit_runs",
+            {"train": train, "data": data, "neighbor": neighbor, "score": score},
+            claim,
+            {"runs": runs, "evidence": evidence, "alpha": alpha, "detect": detect, "seed": seed, "id": id},
+        ),
     }
     record: dict[str, Any] = {"assumes": "independent-runs", "runs": runs, "evidence": evidence}
     if values.ndim == 1 and np.isfinite(values).all() and 0 < coins.sum() < runs:

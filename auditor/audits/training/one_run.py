@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.audits.summary import describe_target
 from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.scores import NOTHING, audit_scores
+from auditor.audits.training.training_call import write_training_call
 from auditor.datasets.rows import count_rows, join_rows, select_rows
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import Guarantee
@@ -155,7 +156,9 @@ def audit_one_run(
     model = train(planted.data, make_generator(seed, "one run", "training"))
     result = audit_scores(*planted.split_scores(score(model, canaries)), claim, **audit)
     name = describe_target(train)
-    return replace(result, mechanism=name, title=f"One run of {name}")
+    given = {"train": train, "data": data, "canaries": canaries, "score": score}
+    again = write_training_call("audit_one_run", given, claim, audit)
+    return replace(result, mechanism=name, title=f"One run of {name}", replay=again)
 
 
 def _check_audit(canaries: int, claim: Guarantee, audit: dict[str, Any]) -> None:

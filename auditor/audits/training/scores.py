@@ -19,6 +19,7 @@ from auditor.audits.loop import ChunkRule
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
 from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
+from auditor.audits.training.training_call import write_training_call
 from auditor.errors import SpecificationError, check_alpha, check_positive
 from auditor.evidence.one_run import (
     GuessWealth,
@@ -188,6 +189,7 @@ def audit_scores(
         raise SpecificationError(
             f"guesses = {guesses} has no effect on bets, by which {claim} is audited: leave it out"
         )
+    asked = {"assume": assume, "alpha": alpha, "guesses": guesses, "detect": detect, "seed": seed, "id": id}
     labels = {
         **fields_of_claim(id, id.partition("/")[0], claim, "L1"),
         "alpha": alpha,
@@ -199,6 +201,7 @@ def audit_scores(
         "caveat": _SAYS[assume],
         "stop": "budget",
         "tradeoff": trace_tradeoff(scores.inside, scores.outside, claim),
+        "replay": write_training_call("audit_scores", {"inside": inside, "outside": outside}, claim, asked),
     }
     if assume == INDEPENDENT:
         return _from_draws(scores, claim, alpha, detect, seed, labels)

@@ -17,6 +17,7 @@ from auditor.audits.training.draw_bets import DrawBets, bet_on_draws
 from auditor.audits.training.step_level import compose_level, find_level, find_resolved, group_steps
 from auditor.audits.training.step_tests import ANYTIME, CANARY_RATE, CERTAIN, StepTest, check_steps
 from auditor.audits.training.steps import UNKNOWN, StepRecorder, StepTable
+from auditor.audits.training.training_call import write_training_call
 from auditor.audits.verdict import decide_verdict, describe_missed
 from auditor.errors import SpecificationError, check_alpha, check_positive, require_library
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
@@ -135,6 +136,12 @@ def audit_steps(
         event=found.finding,
         message=message,
         stop="budget",
+        replay=write_training_call(
+            "audit_steps",
+            {"record": record},
+            claim,
+            {"alpha": alpha, "steps": steps, "detect": detect, "seed": seed, "id": id},
+        ),
         caveat=_describe_assumptions(table, told > found.level or bool((table.rate < 1).any()), bool(model)),
         checks=[
             {"name": test.name, "passed": test not in failed, "finding": test.finding if test in failed else ""}

@@ -167,7 +167,7 @@ def test_a_training_that_changes_its_dataset_changes_no_other_run() -> None:
 
     first = audited(train=leaves, score=None).to_json()
     found = audited(train=changes, score=None).to_json()
-    assert {name for name in found if found[name] != first[name]} == {"mechanism", "title"}
+    assert {name for name in found if found[name] != first[name]} == {"mechanism", "title", "replay"}
     with pytest.raises(SpecificationError, match="each run can have a copy, got lock"):
         audited(data=threading.Lock())
 
@@ -202,6 +202,17 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
     result = audited(jobs=2, runs=8, directory=tmp_path)
     assert result.to_json() == audited(runs=8).to_json()
     assert len(KeptRuns(tmp_path, json.loads((tmp_path / NAME).read_text().split("\n")[0])["about"]).outputs) == 8
+
+
+@pytest.mark.parametrize("score", [first_weight, None], ids=["score", "weights"])
+def test_the_line_of_a_result_makes_it_again(score: Any) -> None:
+    result = audited(score=score, runs=60, seed=3, detect=1.5, id="runs/L1/mine/given")
+    assert result.replay.endswith("# data, neighbor: as audited")
+    line = result.replay.replace("; auditor.", "; again = auditor.").replace("runs=60", "runs=60, progress=False")
+    names: dict[str, Any] = {"data": [1], "neighbor": [0]}
+    exec(line, names)
+    assert names["again"] == result
+    assert "[1]" not in result.replay  # what is trained on is not shown
 
 
 def test_an_executor_makes_the_same_runs() -> None:

@@ -137,3 +137,16 @@ def test_rows_that_training_changes_do_not_show_which_canaries_were_in() -> None
 
     canaries = [{"x": 1.0} for _ in range(100)]
     assert audit_one_run(halves, [{"x": 0.0}], canaries, read, PureDP(0.1)).lower_bound == 0.0
+
+
+def test_the_line_of_a_result_makes_it_again() -> None:
+    data = np.zeros((3, 400))
+    result = audit_one_run(noisy_sum, data, CANARIES, score, ApproxDP(8.0, 1e-5), seed=5)
+    names: dict[str, Any] = {"data": data, "canaries": CANARIES}
+    exec(result.replay.replace("; auditor.", "; again = auditor."), names)
+    assert names["again"] == result
+    inside, outside = np.arange(20.0), np.arange(22.0)
+    result = audit_scores(inside, outside, PureDP(1.0), alpha=0.05)
+    names = {"inside": inside, "outside": outside}
+    exec(result.replay.replace("; auditor.", "; again = auditor."), names)
+    assert names["again"] == result
