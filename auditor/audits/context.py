@@ -124,7 +124,7 @@ def _copy(data: Any) -> Any:
 
 def _are_same(data: Any, before: Any) -> bool:
     try:
-        return _have_same_content(data, before)
+        return same_data(data, before) or _have_same_content(data, before)  # the first is the faster one
     except Exception:  # noqa: BLE001 - of a class of somebody else's, which is compared otherwise
         return False
 

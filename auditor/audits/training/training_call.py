@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.privacy.guarantees import Guarantee
 
@@ -45,5 +47,6 @@ def write_training_call(
         written.append(call.name_object(claim, "claim"))
     if named:
         call.notes.append(f"{', '.join(named)}: as audited")
-    given = {name: value for name, value in options.items() if value is not None}
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
+    given = {name: value for name, value in plain.items() if value is not None}
     return call.write_line(f"training.{function}", written, given)

@@ -146,7 +146,7 @@ def test_the_line_of_a_result_makes_it_again() -> None:
     exec(result.replay.replace("; auditor.", "; again = auditor."), names)
     assert names["again"] == result
     inside, outside = np.arange(20.0), np.arange(22.0)
-    result = audit_scores(inside, outside, PureDP(1.0), alpha=0.05)
+    result = audit_scores(inside, outside, PureDP(1.0), alpha=np.float64(0.05))
     names = {"inside": inside, "outside": outside}
     exec(result.replay.replace("; auditor.", "; again = auditor."), names)
     assert names["again"] == result
