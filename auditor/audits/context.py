@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,11 +106,14 @@ def watch_datasets(datasets: Sequence[Any]) -> Iterator[None]:
     copies = [(data, _copy(data)) for data in {id(data): data for data in datasets}.values()]
     kept = [(data, before) for data, before in copies if _are_same(data, before)]
     yield
-    changed = sum(not _are_same(data, before) for data, before in kept)
+    changed = [(data, before) for data, before in kept if not _are_same(data, before)]
     if changed:
+        what = ""
+        with suppress(Exception):  # of a class of somebody else's, which cannot be compared any more
+            what = f" (attribute {name!r})" if (name := _find_changed_attribute(*changed[0])) else ""
         raise TargetError(
-            f"the target changed {changed} of {len(kept)} datasets that it was given, so that its draws are not of "
-            "these: it has to copy what it changes"
+            f"the target changed {len(changed)} of {len(kept)} datasets that it was given{what}, so that its draws are "
+            "not of these: it has to copy what it changes"
         )
 
 
@@ -138,10 +141,22 @@ def _have_same_content(data: Any, before: Any) -> bool:
         return len(data) == len(before) and all(map(_have_same_content, data, before))
     if kind is dict:
         return same_data(list(data), list(before)) and all(_have_same_content(data[key], before[key]) for key in data)
-    if getattr(kind, "__eq__", None) is object.__eq__ and hasattr(data, "__dict__"):
-        held = {name: value for name, value in vars(before).items() if not _is_empty(value)}
-        return all(name in vars(data) and _have_same_content(vars(data)[name], held[name]) for name in held)
+    if _is_watched_by_attributes(data):
+        return not _find_changed_attribute(data, before)
     return same_data(data, before)
+
+
+def _is_watched_by_attributes(data: Any) -> bool:
+    return getattr(type(data), "__eq__", None) is object.__eq__ and hasattr(data, "__dict__")
+
+
+def _find_changed_attribute(data: Any, before: Any) -> str:
+    """Name of an attribute with another content than before; empty if there is none, or attributes are not watched."""
+    if not _is_watched_by_attributes(data):
+        return ""
+    now = vars(data)
+    held = {name: value for name, value in vars(before).items() if not _is_empty(value)}
+    return next((name for name in held if name not in now or not _have_same_content(now[name], held[name])), "")
 
 
 def _is_empty(value: Any) -> bool:
