@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from pathlib import Path
+
+from tests.source_trees import list_nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Packages and modules of `auditor`, from the top floor to the ground; docs/architecture.md says what each is for.
@@ -44,14 +47,15 @@ TOPICS = (
 )
 
 
-def imports(package: str) -> dict[str, set[str]]:
+@lru_cache
+def imports(package: str = "auditor") -> dict[str, set[str]]:
     """Modules of a package that each of them imports, anywhere in the file: for types and inside functions too."""
-    files = {file: file.relative_to(ROOT).with_suffix("") for file in (ROOT / package).rglob("*.py")}
+    files = {file: file.relative_to(ROOT).with_suffix("") for file in list_nodes(package)}
     names = {file: ".".join(path.parts).removesuffix(".__init__") for file, path in files.items()}
     known, found = set(names.values()), {}
     for file, name in names.items():
         found[name] = set[str]()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in list_nodes(package)[file]:
             if isinstance(node, ast.Import):
                 found[name] |= {alias.name for alias in node.names} & known
             elif isinstance(node, ast.ImportFrom) and node.module in known:
@@ -60,22 +64,19 @@ def imports(package: str) -> dict[str, set[str]]:
     return found
 
 
-IMPORTS = imports("auditor")
-
-
 def room(module: str) -> str:
     return module.split(".")[1]
 
 
 def test_every_room_is_known() -> None:
-    assert {room(module) for module in IMPORTS if module not in LOOSE} == set(ROOMS)
+    assert {room(module) for module in imports() if module not in LOOSE} == set(ROOMS)
     assert len(ROOMS) <= 13
 
 
 def test_imports_point_down() -> None:
     upward = [
         f"{module} imports {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imports().items()
         if module not in LOOSE
         for other in others
         if other in LOOSE or ROOMS.index(room(other)) < ROOMS.index(room(module))
@@ -86,13 +87,13 @@ def test_imports_point_down() -> None:
 def test_the_house_has_few_floors() -> None:
     floors: dict[str, int] = {}
     for name in reversed(ROOMS):
-        below = {room(o) for m, others in IMPORTS.items() if m not in LOOSE and room(m) == name for o in others}
+        below = {room(o) for m, others in imports().items() if m not in LOOSE and room(m) == name for o in others}
         floors[name] = 1 + max((floors[other] for other in below - {name}), default=0)
     assert max(floors.values()) <= FLOORS
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    left = {module: set(others) - {module} for module, others in IMPORTS.items() if module != "auditor"}
+    left = {module: set(others) - {module} for module, others in imports().items() if module != "auditor"}
     while ready := [module for module, others in left.items() if not others & left.keys()]:
         for module in ready:
             del left[module]

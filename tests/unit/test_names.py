@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_trees import list_nodes, parse_package
+
 ROOT = Path(__file__).resolve().parents[2]
 #: Most words of a first line; code between backquotes counts as one.
 WORDS = 12
@@ -65,13 +67,16 @@ HELP = "commands.py"
 Named = ast.ClassDef | ast.FunctionDef
 
 
-@lru_cache
 def trees(package: str = "auditor") -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / package).rglob("*.py"))}
+    return parse_package(package)
 
 
-def public(tree: ast.Module) -> Iterator[Named]:
-    return (node for node in ast.walk(tree) if isinstance(node, Named) and not node.name.startswith("_"))
+def public(package: str = "auditor") -> Iterator[tuple[Path, Named]]:
+    """Public classes and functions of a package, with their modules."""
+    for path, nodes in list_nodes(package).items():
+        for node in nodes:
+            if isinstance(node, Named) and not node.name.startswith("_"):
+                yield path, node
 
 
 def first_line(node: Named) -> str:
@@ -81,9 +86,8 @@ def first_line(node: Named) -> str:
 def test_the_first_line_of_a_docstring_is_short() -> None:
     long = [
         f"{path.name}: {node.name}: {line}"
-        for path, tree in trees().items()
+        for path, node in public()
         if path.name != HELP
-        for node in public(tree)
         if len((line := re.sub(r"``[^`]+``", "code", first_line(node))).split()) > WORDS
     ]
     assert long == []
@@ -92,10 +96,7 @@ def test_the_first_line_of_a_docstring_is_short() -> None:
 def test_the_first_line_of_a_docstring_is_plain() -> None:
     pattern = re.compile(rf"\b({'|'.join(REFUSED)})\b")
     odd = [
-        f"{path.name}: {node.name}: {first_line(node)}"
-        for path, tree in trees().items()
-        for node in public(tree)
-        if pattern.search(first_line(node))
+        f"{path.name}: {node.name}: {first_line(node)}" for path, node in public() if pattern.search(first_line(node))
     ]
     assert odd == []
 
@@ -109,16 +110,15 @@ def test_two_public_classes_do_not_share_a_name() -> None:
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
-@lru_cache(maxsize=1)
-def all_trees() -> dict[Path, ast.Module]:
-    """The modules of all packages."""
-    return {path: tree for package in PACKAGES for path, tree in trees(package).items()}
+def all_nodes() -> dict[Path, list[ast.AST]]:
+    """The modules of all packages, with their nodes."""
+    return {path: nodes for package in PACKAGES for path, nodes in list_nodes(package).items()}
 
 
 @lru_cache(maxsize=1)
 def definitions() -> list[tuple[Path, Named]]:
     """Classes and functions of all packages, with their modules."""
-    return [(path, node) for path, tree in all_trees().items() for node in ast.walk(tree) if isinstance(node, Named)]
+    return [(path, node) for path, nodes in all_nodes().items() for node in nodes if isinstance(node, Named)]
 
 
 def is_vague(name: str) -> bool:
@@ -148,12 +148,12 @@ def test_a_private_name_tells_what_is_done_or_returned() -> None:
     assert vague == []
 
 
-def prose(path: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+def prose(path: Path, nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Docstrings, texts and comments about laws of a module, with their lines.
 
     A text that is one identifier is a name in code.
     """
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.isidentifier():
             yield node.lineno, node.value
     if re.search(r"#.*\blaw", path.read_text(encoding="utf-8"), re.IGNORECASE) is None:
@@ -186,8 +186,8 @@ def test_prose_about_laws_is_told_from_code(text: str, refused: bool) -> None:
 def test_prose_in_code_says_distribution() -> None:
     laws = [
         f"{path.relative_to(ROOT)}:{line}: {text}"
-        for path, tree in all_trees().items()
-        for line, text in prose(path, tree)
+        for path, nodes in all_nodes().items()
+        for line, text in prose(path, nodes)
         if names_a_law(text)
     ]
     assert laws == []
