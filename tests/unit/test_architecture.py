@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from tests.source_trees import list_nodes
+from tests.source_trees import forgotten_trees, list_nodes  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Packages and modules of `auditor`, from the top floor to the ground; docs/architecture.md says what each is for.

@@ -7,12 +7,11 @@ import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
-from tests.source_trees import list_nodes, parse_package
+from tests.source_trees import forgotten_trees, list_nodes, parse_package  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Most words of a first line; code between backquotes counts as one.
@@ -115,7 +114,6 @@ def all_nodes() -> dict[Path, list[ast.AST]]:
     return {path: nodes for package in PACKAGES for path, nodes in list_nodes(package).items()}
 
 
-@lru_cache(maxsize=1)
 def definitions() -> list[tuple[Path, Named]]:
     """Classes and functions of all packages, with their modules."""
     return [(path, node) for path, nodes in all_nodes().items() for node in nodes if isinstance(node, Named)]
