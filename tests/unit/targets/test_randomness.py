@@ -408,7 +408,14 @@ def test_the_generator_of_numpy_itself_is_followed() -> None:
         walk(lambda data, rng: np.random.mtrand._rand.standard_t(3))
 
 
-def test_seeded_generators_stay_as_they_are() -> None:
+@pytest.mark.parametrize("first", [True, False])
+def test_seeded_generators_stay_as_they_are(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    tempfile.gettempdir()
+    if first:  # the target makes the first temporary file of the process, and with it a generator of names
+        monkeypatch.setattr(tempfile, "_name_sequence", None)
+    else:
+        next(tempfile._get_candidate_names())  # type: ignore[attr-defined]
+
     def seeded(data: Any, rng: np.random.Generator) -> Any:
         state = np.random.RandomState(3)
         with tempfile.NamedTemporaryFile():
