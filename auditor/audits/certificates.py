@@ -373,6 +373,7 @@ def _walk_datasets(
     follow_units(source, units, replace(budget, lost=budget.lost * 1e-4))
     with source.replacing():
         firsts = {k: run_once(mechanism, datasets[k], source, budget) for k in needed[:_FIRST]}
+        source.find_more()  # one that the first call makes and keeps, drawn from in later ones
         for done, k in enumerate(needed):
             now = time.monotonic()
             share = (budget.deadline - now) / (len(needed) - done)
@@ -383,6 +384,8 @@ def _walk_datasets(
                     raise Uncontrolled(f"it only raises exceptions: {next(iter(laws[k].values.values()))!r}")
             except Uncontrolled as signal:
                 return laws, f"on {show_pair(datasets[k], datasets[k])[0]} {signal.reason}"
+        source.find_more()
+        before = source.read_states()
         for k, first in firsts.items():
             try:
                 if first is not None:
@@ -390,6 +393,8 @@ def _walk_datasets(
             except Uncontrolled as signal:
                 said = f"on {show_pair(datasets[k], datasets[k])[0]} {signal.reason}"
                 return {}, f"{said}, or calls before it matter"
+        if source.read_states() != before:
+            return {}, "it draws from a generator that it has made in another call and kept, which is not followed"
     return laws, ""
 
 

@@ -50,6 +50,11 @@ class ControlledSource(CallHolder[RandomPath]):
         """States of generators that are not replaced; empty where no sources are."""
         return [] if self._watched is None else self._watched.read_states()
 
+    def find_more(self) -> None:
+        """Watch generators too that calls have made and kept."""
+        if self._watched is not None:
+            self._watched.find_more()
+
 
 def ask_once(target: Mechanism, data: Any, rng: np.random.Generator) -> Any:
     """Ask a target for one output on a copy of the dataset.

@@ -28,7 +28,7 @@ from auditor.targets.randomness.signals import (
     Uncontrolled,
     is_own_error,
 )
-from auditor.targets.randomness.variates import Variate, draw_number
+from auditor.targets.randomness.variates import Variate, draw_number, tell_apart
 from auditor.targets.values import DEEPEST, USUAL, Raised, Typed, find_unreadable, make_visible
 
 #: Times that a walk starts anew with further draws as plain numbers; then all of them are.
@@ -131,7 +131,8 @@ def enumerate_outputs(target: Mechanism, data: Any, source: ControlledSource, bu
     which the call does the same: every condition that it asks of a draw splits that draw's set. So the sets of all
     paths are disjoint, the probability of a path is a product, and what the outputs lack to 1 is what was not walked
     or was cut. That the call indeed does the same on plain numbers is tried on each path: it is run again with numbers
-    from its sets and has to give the same output, in `_REPEATS` runs where there are fewer paths. No generator that is
+    from its sets and has to give the same output, in `_REPEATS` runs where there are fewer paths, with other values of
+    what the output leaves open: the last, the first, and some between. No generator that is
     not replaced may have another state afterwards.
     """
     before = source.read_states()
@@ -174,7 +175,7 @@ def run_once(target: Mechanism, data: Any, source: ControlledSource, budget: Bud
     try:
         with source.using(path):
             output = _call(target, data, source)
-        return path, _open_outputs(path, output)[1]
+        return path, _open_outputs(path, output)[1](0)
     except Signal:
         return None
 
@@ -270,7 +271,7 @@ def _walk(
     found = Outcomes()
     waiting: list[tuple[float, tuple[int, ...]]] = [(-1.0, ())]
     rest = 1.0
-    tried: list[tuple[RandomPath, Any]] = []
+    tried: list[tuple[RandomPath, Callable[[int], Any]]] = []
     while waiting and rest > budget.lost:
         if found.paths >= budget.paths or time.monotonic() > budget.deadline:
             break
@@ -279,16 +280,16 @@ def _walk(
         try:
             with source.using(path):
                 output = _call(target, data, source)
-            counted, expected = _open_outputs(path, output)
+            counted, expect = _open_outputs(path, output)
         except TooUnlikely:
             found.whole = False
         except OutOfBudget:
             heapq.heappush(waiting, (mass, prefix))
             break
         if counted is not None:
-            _try_plainly(target, data, source, path, expected, plain)
+            _try_plainly(target, data, source, path, expect(0), plain)
             if len(tried) < repeats:
-                tried.append((path, expected))
+                tried.append((path, expect))
         for key, (probability, value) in (counted or {}).items():
             found.masses[key] = found.masses.get(key, 0.0) + probability
             found.values.setdefault(key, value)
@@ -298,10 +299,10 @@ def _walk(
         found.whole &= path.whole
         found.caveats |= path.caveats
         rest = -math.fsum(m for m, _ in waiting) if len(waiting) < 64 or found.paths % 64 == 0 else rest
-    for path, expected in itertools.islice(itertools.cycle(tried), max(0, repeats - found.paths)):
+    for k in range(max(0, repeats - found.paths) if tried else 0):
         if time.monotonic() > budget.deadline:
             raise Uncontrolled(f"the time was up before it had run {repeats} times with the same random numbers")
-        _try_plainly(target, data, source, path, expected, _ALL)
+        _try_other_values(target, data, source, *tried[k % len(tried)], 1 + k // len(tried), plain)
     found.whole &= not waiting
     total = math.fsum(found.masses.values())
     if total > 1.0 + 1e-9 or (found.whole and total < 1.0 - 1e-9):
@@ -326,8 +327,8 @@ def _call(target: Mechanism, data: Any, source: ControlledSource) -> Any:
     return output
 
 
-def _open_outputs(path: RandomPath, output: Any) -> tuple[dict[Hashable, tuple[float, Any]], Any]:
-    """Outputs of a path by key, with probabilities, and the one that `RandomPath.numbers` leads to.
+def _open_outputs(path: RandomPath, output: Any) -> tuple[dict[Hashable, tuple[float, Any]], Callable[[int], Any]]:
+    """Outputs of a path by key, with probabilities, and the one that `RandomPath.numbers` leads to at a turn.
 
     There are several where the output leaves values open.
     """
@@ -355,23 +356,29 @@ def _open_outputs(path: RandomPath, output: Any) -> tuple[dict[Hashable, tuple[f
         plain = _substitute(output, values)
         key = freeze_output(plain)
         counted[key] = (counted[key][0] + mass if key in counted else mass, plain)
-    likeliest = {
-        id(variate): plain_value(variate.function[variate.unknown.likeliest])
-        for variate in variates.values()
-        if isinstance(variate.unknown, Listed)
-    }
-    return counted, _substitute(output, fixed | likeliest)
+
+    def expect(turn: int) -> Any:
+        picked = {
+            id(variate): plain_value(variate.function[variate.unknown.pick(turn)])
+            for variate in variates.values()
+            if isinstance(variate.unknown, Listed)
+        }
+        return _substitute(output, fixed | picked)
+
+    return counted, expect
 
 
 def _joint_values(group: list[Variate]) -> list[tuple[tuple[Any, ...], float]]:
     """Values of the variates that follow from one unknown, with their probabilities."""
     unknown = group[0].unknown
     assert isinstance(unknown, Listed)
-    columns = [np.asarray(variate.function)[unknown.left].tolist() for variate in group]
-    found: dict[tuple[Any, ...], float] = {}
-    for numbers, mass in zip(zip(*columns, strict=True), unknown.masses[unknown.left].tolist(), strict=True):
-        found[numbers] = found.get(numbers, 0.0) + mass
-    return list(found.items())
+    columns = [np.asarray(variate.function)[unknown.left] for variate in group]
+    keys = zip(*(tell_apart(column).tolist() for column in columns), strict=True)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    found: dict[tuple[Any, ...], tuple[tuple[Any, ...], float]] = {}
+    for key, numbers, mass in zip(keys, rows, unknown.masses[unknown.left].tolist(), strict=True):
+        found[key] = (numbers, found[key][1] + mass if key in found else mass)
+    return list(found.values())
 
 
 def _collect(value: Any, found: dict[int, Variate], depth: int) -> None:
@@ -479,12 +486,44 @@ def _slots_of(kind: type) -> list[str]:
     return [name for name in ([slots] if isinstance(slots, str) else slots) if name not in ("__weakref__", "__dict__")]
 
 
+def _try_other_values(
+    target: Mechanism,
+    data: Any,
+    source: ControlledSource,
+    path: RandomPath,
+    expect: Callable[[int], Any],
+    turn: int,
+    plain: frozenset[int],
+) -> None:
+    """Run a path again with other values of what its output leaves open.
+
+    Values that variates treat in another way than plain numbers give the same wrong output each time, and ask for plain
+    numbers; randomness that is not followed does not.
+    """
+    try:
+        _try_plainly(target, data, source, path, expect(turn), _ALL, turn)
+    except Uncontrolled as signal:
+        if plain is _ALL:
+            raise
+        try:
+            _try_plainly(target, data, source, path, expect(turn), _ALL, turn)
+        except Uncontrolled:
+            raise NeedsNumbers(_ALL) from None
+        raise signal from None
+
+
 def _try_plainly(
-    target: Mechanism, data: Any, source: ControlledSource, path: RandomPath, expected: Any, plain: frozenset[int]
+    target: Mechanism,
+    data: Any,
+    source: ControlledSource,
+    path: RandomPath,
+    expected: Any,
+    plain: frozenset[int],
+    turn: int = 0,
 ) -> None:
     """Run a path again with plain numbers: the output has to be the expected one."""
     source.failures.clear()  # errors of variates, which plain numbers may not have
-    numbers = path.numbers()
+    numbers = path.numbers(turn)
     again = RandomPath(script=numbers)
     with source.using(again):
         output = _call(target, data, source)

@@ -51,8 +51,10 @@ class PathGenerator(StandInGenerator):
         out = np.empty(shape, dtype=object)
         rows = [np.broadcast_to(a, out.shape).ravel() for a in arrays]
         flat = out.reshape(-1)
+        wraps = np.dtype(dtype) not in (_INTEGER, _FLOAT)  # where no 64-bit integer does
         for k in range(out.size):
-            flat[k] = draw_number(self._current(), distribution(*(plain_value(row[k]) for row in rows)))
+            drawn = draw_number(self._current(), distribution(*(plain_value(row[k]) for row in rows)))
+            flat[k] = drawn.decide() if wraps and isinstance(drawn, Variate) else drawn
         return as_numpy_type(out, dtype)
 
     def _draw_integer(self, high: int) -> int:
@@ -95,7 +97,8 @@ class PathGenerator(StandInGenerator):
             return of.uniform_integers(a, b)
 
         drawn = self._fill(law, (low, high), size, kind)
-        return drawn[()] if isinstance(drawn, np.ndarray) and drawn.ndim == 0 else drawn
+        one = drawn[()] if isinstance(drawn, np.ndarray) and drawn.ndim == 0 else drawn
+        return bool(one) if isinstance(one, np.bool_) else one
 
     def geometric(self, p: Any, size: Any = None) -> Any:
         """See numpy."""
@@ -254,7 +257,8 @@ def legacy_functions(rng: PathGenerator) -> dict[str, Callable[..., Any]]:
     """Functions of the module ``numpy.random``, and methods of its RandomState, by name."""
 
     def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
-        return rng.integers(low, high, size, dtype)
+        drawn = rng.integers(low, high, size, dtype)
+        return int(drawn) if dtype is int and isinstance(drawn, np.integer) else drawn
 
     def refuse_seed(*_: Any, **__: Any) -> Any:
         raise Uncontrolled("it seeds numpy.random itself")

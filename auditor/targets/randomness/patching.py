@@ -25,7 +25,7 @@ from .signals import Uncontrolled
 #: An attribute that is replaced: its owner, its name, and its substitute.
 Substitute = tuple[Any, str, Any]
 #: Files that give random bytes of the system.
-_DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng")
+_DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng", "/proc/sys/kernel/random/uuid")
 #: In the place of what was there: an inherited attribute, which is deleted afterwards.
 _INHERITED = object()
 
@@ -249,15 +249,21 @@ class WatchedGenerators:
     """
 
     def __init__(self) -> None:
+        rand: Any = np.random.mtrand._rand  # a stand-in later
+        self._found: list[Any] = [rand._bit_generator]
+        self.find_more()
+
+    def find_more(self) -> None:
+        """Watch generators too that were made since."""
         kinds = (np.random.BitGenerator, random.Random)
-        rand: Any = np.random.mtrand._rand
-        found: dict[int, Any] = {id(rand._bit_generator): rand._bit_generator}
+        found: dict[int, Any] = {}
         names: Any = getattr(sys.modules.get("tempfile"), "_name_sequence", None)  # of temporary files, no noise
         for one in gc.get_objects():
             if issubclass(type(one), kinds) and not isinstance(one, random.SystemRandom):
                 found[id(one)] = one
         found.pop(id(getattr(names, "_rng", None)), None)
-        self._found = list(found.values())
+        known = {id(one) for one in self._found}
+        self._found += [one for key, one in found.items() if key not in known]
 
     def read_states(self) -> list[str]:
         """States of all of them; one that was drawn from has another."""

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from auditor.targets.randomness.distributions import Distribution, MassTable, Points, plain_value
 from auditor.targets.randomness.signals import OutOfBudget, TooUnlikely, Uncontrolled
 
+#: Turns that go once over the values of a number; arbitrary, a prime near the number of runs that are made.
+_TURNS = 31
+
 
 class Unknown:
     """A random number that is known up to a set of values.
@@ -58,10 +61,17 @@ class Listed(Unknown):
         """Probability of the values that are left."""
         return float(self.masses[self.left].sum())
 
-    @property
-    def likeliest(self) -> int:
-        """Place of the likeliest value that is left."""
-        return int(self.left[np.argmax(self.masses[self.left])])
+    def pick(self, turn: int) -> int:
+        """Place of one of the values that are left.
+
+        Parameters
+        ----------
+        turn : int
+            0 for the likeliest, 1 for the last, 2 for the first; more for others.
+        """
+        if turn == 0:
+            return int(self.left[np.argmax(self.masses[self.left])])
+        return int(self.left[(-1, 0)[turn - 1] if turn <= 2 else turn * len(self.left) // _TURNS % len(self.left)])
 
     def numbers_at(self, place: int) -> dict[int, Any]:
         """Values of the draws that give the value at a place."""
@@ -182,17 +192,23 @@ class RandomPath:
         """
         return math.prod(unknown.mass for unknown in self.unknowns if not unknown.joined)
 
-    def numbers(self) -> list[Any]:
+    def numbers(self, turn: int = 0) -> list[Any]:
         """Plain numbers of all draws that lead along this path.
 
-        Of the values that are left, the likeliest; of points, the middle one.
+        Of the values that are left, the likeliest at the first turn and others at later ones, see `Listed.pick`; of
+        points, the middle one.
+
+        Parameters
+        ----------
+        turn : int
+            Which values.
         """
         found: dict[int, Any] = {}
         for unknown in self.unknowns:
             if unknown.joined:
                 continue
             if isinstance(unknown, Listed):
-                found |= unknown.numbers_at(unknown.likeliest)
+                found |= unknown.numbers_at(unknown.pick(turn))
             elif isinstance(unknown, Interval):
                 (draw,) = unknown.draws
                 found[draw] = unknown.points.value((unknown.low + unknown.high) // 2)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,12 @@ _BEYOND = "needed as a number: only comparisons, sums and products with numbers,
 _MOST_COMPARED = 50_000
 #: Pairs of values of two variates at most that are joined into one.
 _MOST_PAIRS = 4_000_000
+#: Integers below this fit into 64 bits, with a bit to spare.
+_LARGEST = 2**62
+#: Integers up to this are floats without rounding.
+_LARGEST_EXACT = 2**53
+_COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+_SUMS = (operator.add, operator.sub, operator.mul)
 
 
 def draw_number(path: RandomPath, distribution: Distribution) -> Any:
@@ -185,6 +192,7 @@ class Variate:
             if other.unknown is self.unknown:
                 if isinstance(self.unknown, Interval):
                     raise Uncontrolled("a continuous random number is compared with itself")
+                _check_agreement(compare, self._values_left(), other._values_left(), self.unknown.draws)
                 return self._split(np.asarray(compare(self._values_left(), other._values_left()), dtype=bool))
             if isinstance(self.unknown, Interval) and isinstance(other.unknown, Interval):
                 raise Uncontrolled("two continuous random numbers are compared")
@@ -202,6 +210,8 @@ class Variate:
             return NotImplemented
         if isinstance(self.unknown, Interval):
             return self._split_points(other, compare)
+        if isinstance(other, int | float | np.number):
+            _check_agreement(compare, self._values_left(), other, self.unknown.draws)
         with np.errstate(all="ignore"):
             return self._split(np.asarray(compare(self._values_left(), other), dtype=bool))
 
@@ -271,6 +281,8 @@ class Variate:
         if isinstance(other, Variate):
             return self._join(other, combine, way)
         if isinstance(self.unknown, Listed):
+            self.settle()
+            _check_agreement(combine, self._values_left(), other, self.unknown.draws)
             return self._apply(lambda values: combine(values, other))
         if isinstance(other, str | bytes) or not np.isscalar(other):
             raise Uncontrolled(f"a continuous random number is combined with {type(other).__name__}")
@@ -290,6 +302,7 @@ class Variate:
         other.settle()
         one, two = self.unknown, other.unknown
         if one is two and isinstance(one, Listed):
+            _check_agreement(combine, self._values_left(), other._values_left(), one.draws)
             with np.errstate(all="ignore"):
                 return Variate(self.path, one, np.asarray(combine(self.function, other.function)))
         if isinstance(one, Interval) and isinstance(two, Interval):
@@ -306,9 +319,11 @@ class Variate:
             older, newer = (self, other) if min(one.draws) < min(two.draws) else (other, self)
             number = older.decide()
             return combine(number, newer) if older is self else combine(newer, number)
+        _check_agreement(combine, self._values_left(), other._values_left(), one.draws | two.draws)
         with np.errstate(all="ignore"):
-            grid = np.asarray(combine(self._values_left()[:, None], other._values_left()[None, :]))
-        values, first, which = np.unique(grid.ravel(), return_index=True, return_inverse=True)
+            grid = np.asarray(combine(self._values_left()[:, None], other._values_left()[None, :])).ravel()
+        _, first, which = np.unique(tell_apart(grid), return_index=True, return_inverse=True)
+        values = grid[first]
         masses = np.outer(one.masses[one.left], two.masses[two.left]).ravel()
         table = MassTable(values, np.bincount(which.ravel(), masses, minlength=len(values)).astype(np.float64))
         rows, columns = np.divmod(first, len(two.left))
@@ -321,25 +336,25 @@ class Variate:
         return self._combine_with(other, operator.add, "sum")
 
     def __radd__(self, other: Any) -> Any:
-        return self._combine_with(other, lambda v, c: c + v, "sum")
+        return self._combine_with(other, _SwappedOperation(operator.add), "sum")
 
     def __sub__(self, other: Any) -> Any:
         return self._combine_with(other, operator.sub, "sum" if not isinstance(other, Variate) else "difference")
 
     def __rsub__(self, other: Any) -> Any:
-        return self._combine_with(other, lambda v, c: c - v, "minus")
+        return self._combine_with(other, _SwappedOperation(operator.sub), "minus")
 
     def __mul__(self, other: Any) -> Any:
         return self._combine_with(other, operator.mul, "product")
 
     def __rmul__(self, other: Any) -> Any:
-        return self._combine_with(other, lambda v, c: c * v, "product")
+        return self._combine_with(other, _SwappedOperation(operator.mul), "product")
 
     def __truediv__(self, other: Any) -> Any:
         return self._combine_with(other, operator.truediv, "product" if not isinstance(other, Variate) else "quotient")
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self._combine_with(other, lambda v, c: c / v, "quotient")
+        return self._combine_with(other, _SwappedOperation(operator.truediv), "quotient")
 
     def __floordiv__(self, other: Any) -> Any:
         if isinstance(self.unknown, Interval) and isinstance(other, int | float | np.number):
@@ -347,19 +362,19 @@ class Variate:
         return self._combine_with(other, operator.floordiv, "quotient")
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return self._combine_with(other, lambda v, c: c // v, "quotient")
+        return self._combine_with(other, _SwappedOperation(operator.floordiv), "quotient")
 
     def __mod__(self, other: Any) -> Any:
         return self._combine_with(other, operator.mod, "none")
 
     def __rmod__(self, other: Any) -> Any:
-        return self._combine_with(other, lambda v, c: c % v, "none")
+        return self._combine_with(other, _SwappedOperation(operator.mod), "none")
 
     def __pow__(self, other: Any) -> Any:
         return self._combine_with(other, operator.pow, "none")
 
     def __rpow__(self, other: Any) -> Any:
-        return self._combine_with(other, lambda v, c: c**v, "none")
+        return self._combine_with(other, _SwappedOperation(operator.pow), "none")
 
     def __and__(self, other: Any) -> Any:
         return self._combine_with(other, operator.and_, "none")
@@ -528,5 +543,94 @@ def _find_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]
         found = np.empty(len(index), dtype=object)
         found[:] = [value for _, value in index]
         return found, np.array(places, dtype=np.intp)
-    found, which = np.unique(values, return_inverse=True)
-    return found, np.asarray(which).ravel()
+    _, first, which = np.unique(tell_apart(values), return_index=True, return_inverse=True)
+    return values[first], np.asarray(which).ravel()
+
+
+def tell_apart(values: NDArray[Any]) -> NDArray[Any]:
+    """Tell 0.0 and -0.0 apart.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+        Numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_values,)
+        The values, or their bits where there is a -0.0: equal only where outputs are.
+    """
+    if values.dtype == np.float64 and bool(np.any((values == 0.0) & np.signbit(values))):
+        return np.ascontiguousarray(values).view(np.int64)
+    return values
+
+
+@dataclass(frozen=True)
+class _SwappedOperation:
+    """An operation with its operands in the other order."""
+
+    operation: Callable[[Any, Any], Any]
+
+    def __call__(self, value: Any, other: Any) -> Any:
+        return self.operation(other, value)
+
+
+def _check_agreement(combine: Callable[[Any, Any], Any], left: NDArray[Any], other: Any, draws: Iterable[int]) -> None:
+    """Have draws as plain numbers where an operation on arrays could give something else.
+
+    Notes
+    -----
+    Valid because: below 2^62 integers of Python and of numpy have the same sums, products, powers, shifts and bits,
+    and up to 2^53 the same quotients and comparisons with floats. Floats are of 64 bits in both. Divisors of 0 and
+    powers of numbers that are not positive differ: Python raises where numpy has nan or inf.
+    """
+    one, two = (other, left) if isinstance(combine, _SwappedOperation) else (left, other)
+    operation = combine.operation if isinstance(combine, _SwappedOperation) else combine
+    if not _is_as_plain(operation, one, two):
+        raise NeedsNumbers(draws)
+
+
+def _is_as_plain(operation: Callable[[Any, Any], Any], one: Any, two: Any) -> bool:
+    """Whether an operation gives the same on arrays as on the plain numbers in them."""
+    if not (_is_usual(one) and _is_usual(two)):
+        return False
+    wholes = _is_whole(one), _is_whole(two)
+    if operation in _COMPARISONS and wholes[0] == wholes[1]:
+        return True
+    if operation in _SUMS and wholes == (False, False):
+        return True
+    (low_1, high_1), (low_2, high_2) = _find_ends(one, wholes[0]), _find_ends(two, wholes[1])
+    most_1, most_2 = max(-low_1, high_1), max(-low_2, high_2)
+    if (wholes[0] and most_1 >= _LARGEST) or (wholes[1] and most_2 >= _LARGEST):
+        return False
+    exact = (not wholes[0] or most_1 <= _LARGEST_EXACT) and (not wholes[1] or most_2 <= _LARGEST_EXACT)
+    if operation in _COMPARISONS:
+        return exact
+    if operation in (operator.truediv, operator.floordiv, operator.mod):
+        return exact and bool(np.all(np.asarray(two) != 0))
+    if operation in (operator.lshift, operator.rshift):
+        return all(wholes) and low_2 >= 0 and high_2 < 62 and most_1 * 2**high_2 < _LARGEST
+    if operation is operator.pow:
+        if all(wholes):
+            return bool(low_2 >= 0 and (most_1 <= 1 or high_2 * math.log2(most_1) < 61.9))
+        corners = itertools.product((low_1, high_1), (low_2, high_2))
+        return bool(exact and low_1 > 0 and max(b * math.log(a) for a, b in corners) < 700)
+    if all(wholes) and operation in _SUMS:
+        return bool((most_1 * most_2 if operation is operator.mul else most_1 + most_2) < _LARGEST)
+    return True
+
+
+def _is_usual(values: Any) -> bool:
+    if isinstance(values, np.ndarray):
+        return str(values.dtype.name) in ("bool", "int64", "float64")
+    return isinstance(values, int | float | np.bool_ | np.int64)  # a float64 is a float
+
+
+def _is_whole(values: Any) -> bool:
+    return str(values.dtype.kind) in "bi" if isinstance(values, np.ndarray | np.generic) else isinstance(values, int)
+
+
+def _find_ends(values: Any, whole: bool) -> tuple[Any, Any]:
+    if not isinstance(values, np.ndarray):
+        return (values, values) if not whole else (int(values), int(values))
+    return values.min().item(), values.max().item()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -172,6 +175,31 @@ def test_what_calls_leave_behind_is_found() -> None:
     result = prove(one_draw(leaks_at_first), PureDP(1.0), **BITS)
     assert result.verdict == "inconclusive"
     assert "calls before it matter" in result.message
+
+
+@pytest.mark.parametrize("make", [lambda: np.random.default_rng(0), lambda: random.Random(1)])
+def test_generators_that_a_call_makes_and_keeps_are_found(make: Callable[[], Any]) -> None:
+    kept = functools.lru_cache(make)
+    result = prove(one_draw(lambda data, rng: data[0] if kept().random() < 0.01 else 0), PureDP(0.1), **BITS)
+    assert result.verdict == "inconclusive"
+    assert "a generator that an object holds" in result.message
+
+
+def test_arithmetic_that_wraps_around_or_raises_is_no_certificate() -> None:
+    def far_apart(data: Any, rng: Any) -> int:
+        return random.randrange(8 if data[0] else 4) * 2**62
+
+    def raises(data: Any, rng: Any) -> int:
+        return 10 // random.randrange(-1, 2) if data[0] else (-10, 10, 0)[random.randrange(3)]
+
+    for leaking in (far_apart, raises):
+        assert prove(one_draw(leaking), PureDP(0.1), **BITS).verdict == "violation"
+
+    def one_time_pad(data: Any, rng: np.random.Generator) -> Any:
+        return rng.integers(0, 256, dtype=np.uint8) + np.uint8(data[0])
+
+    with np.errstate(over="ignore"):
+        assert prove(one_draw(one_time_pad), PureDP(0.1), **BITS).verdict == "holds"
 
 
 def test_no_event_is_shown_for_levels_that_are_of_no_event() -> None:

@@ -34,6 +34,7 @@ from auditor.targets.randomness.signals import Uncontrolled
 
 #: A generator that a module holds, as many do.
 MODULE_RNG = np.random.default_rng(5)
+ZERO = "raised ZeroDivisionError"
 
 
 def walk(function: Callable[..., Any], data: Any = (), paths: int = 50_000, lost: float = 1e-13) -> Outcomes:
@@ -266,6 +267,58 @@ def test_sources_are_followed(function: Callable[..., Any], expected: dict[str, 
     assert found.whole
 
 
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        # Python's integers have no largest value, numpy's wrap around.
+        (lambda data, rng: random.randrange(8) * 2**62, {str(k * 2**62): 1 / 8 for k in range(8)}),
+        (lambda data, rng: random.randrange(4) << 62, {str(k << 62): 1 / 4 for k in range(4)}),
+        (lambda data, rng: random.randrange(4) ** 40, {str(k**40): 1 / 4 for k in range(4)}),
+        (lambda data, rng: np.random.randint(4) * 2**62, {str(k * 2**62): 1 / 4 for k in range(4)}),  # noqa: NPY002
+        (lambda data, rng: bool(rng.integers(8) * 2**62 == 0), {"True": 1 / 4, "False": 3 / 4}),
+        # Python raises where numpy has nan, infinity or 0.
+        (
+            lambda data, rng: 10 // random.randrange(-1, 2),
+            {"-10": 1 / 3, "10": 1 / 3, "raised ZeroDivisionError": 1 / 3},
+        ),
+        (lambda data, rng: 1 % random.randrange(-1, 2) + 1, {"1": 2 / 3, ZERO: 1 / 3}),
+        (lambda data, rng: 1 / rng.binomial(1, 0.5), {"1.0": 1 / 2, ZERO: 1 / 2}),
+        # Python compares integers with floats exactly.
+        (lambda data, rng: 2**53 + random.randrange(3) == 2.0**53, {"True": 1 / 3, "False": 2 / 3}),
+        (lambda data, rng: 2**53 + random.randrange(3) > 2.0**53, {"True": 2 / 3, "False": 1 / 3}),
+        # Types of few bits wrap around early.
+        (lambda data, rng: int(rng.integers(4, dtype=np.uint8) + 252) // 2, {"126": 1 / 2, "127": 1 / 2}),
+        (
+            lambda data, rng: (rng.integers(254, 256, size=1, dtype=np.uint8) + 1).tolist(),
+            {"[0]": 1 / 2, "[255]": 1 / 2},
+        ),
+        (lambda data, rng: ~rng.integers(2, dtype=bool), {"-1": 1 / 2, "-2": 1 / 2}),
+        # 0.0 and -0.0 are two outputs.
+        (lambda data, rng: random.randrange(-1, 2) * 0.0, {"-0.0": 1 / 3, "0.0": 2 / 3}),
+        (lambda data, rng: str(random.randrange(-1, 2) * 0.0), {"'-0.0'": 1 / 3, "'0.0'": 2 / 3}),
+        (lambda data, rng: random.randrange(-1, 1) * 0.0 * random.randrange(1, 3), {"-0.0": 1 / 2, "0.0": 1 / 2}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")
+def test_arithmetic_is_that_of_plain_numbers(function: Callable[..., Any], expected: dict[str, float]) -> None:
+    assert {repr(value): walked for value, walked in _by_value(walk(function))} == pytest.approx(expected, abs=1e-12)
+
+
+def _by_value(found: Outcomes) -> list[tuple[Any, float]]:
+    return [(found.values[key], mass) for key, mass in found.masses.items()]
+
+
+def test_other_values_than_the_likeliest_are_tried() -> None:
+    """Whatever variates do otherwise than plain numbers shows in a run with another value."""
+
+    def looks(data: Any, rng: np.random.Generator) -> Any:
+        k = rng.integers(5)
+        return k if type(k).__name__ == "Variate" or k != 4 else -1
+
+    assert masses(walk(looks)) == pytest.approx({"0": 0.2, "1": 0.2, "2": 0.2, "3": 0.2, "-1": 0.2})
+
+
 def test_nothing_is_left_replaced() -> None:
     before = (random.random, np.random.rand, secrets.randbelow, os.urandom, threading.Thread.start, MODULE_RNG)
     source = ControlledSource()
@@ -377,6 +430,7 @@ HIDDEN: dict[str, tuple[Callable[[], Any], str]] = {
     "random.Random": (lambda: random.Random().random(), "without a number"),
     "os.getrandom": (lambda: os.getrandom(1), "os.getrandom"),
     "/dev/urandom": (lambda: Path("/dev/urandom").read_bytes(), "/dev/urandom"),
+    "the kernel's": (lambda: Path("/proc/sys/kernel/random/uuid").read_bytes(), "random/uuid"),
     "os.open": (lambda: os.open("/dev/urandom", os.O_RDONLY), "/dev/urandom"),
     "the clock": (lambda: time.perf_counter_ns() % 2, "it returns"),
 }
