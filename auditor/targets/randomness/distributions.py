@@ -61,6 +61,8 @@ class Points:
         The function is increasing without errors of rounding.
     caveat : str
         What is idealised; empty if nothing is.
+    wraps : bool
+        The values are integers of 64 bits, whose sums and products wrap around.
     """
 
     count: int
@@ -68,6 +70,7 @@ class Points:
     first: int = 0
     exact: bool = True
     caveat: str = ""
+    wraps: bool = False
 
 
 Distribution = MassTable | Points
@@ -83,12 +86,12 @@ def _too_many_error(what: str, number: float) -> Uncontrolled:
 
 
 @lru_cache(maxsize=256)
-def uniform_integers(low: int, high: int) -> Distribution:
-    """Integers from ``low`` to ``high - 1``."""
+def uniform_integers(low: int, high: int, wraps: bool = False) -> Distribution:
+    """Integers from ``low`` to ``high - 1``; those of numpy wrap around."""
     count = high - low
     if count <= MOST_IN_TABLE:
         return MassTable(np.arange(low, high), np.full(count, 1.0 / count))
-    return Points(count, lambda k: low + k)
+    return Points(count, lambda k: low + k, wraps=wraps)
 
 
 @lru_cache(maxsize=256)

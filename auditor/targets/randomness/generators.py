@@ -94,7 +94,7 @@ class PathGenerator(StandInGenerator):
             a, b = _as_int(a), _as_int(b) + shift
             if a >= b:
                 raise as_library(ValueError("low >= high"))
-            return of.uniform_integers(a, b)
+            return of.uniform_integers(a, b, wraps=True)
 
         drawn = self._fill(law, (low, high), size, kind)
         one = drawn[()] if isinstance(drawn, np.ndarray) and drawn.ndim == 0 else drawn

@@ -288,6 +288,8 @@ class Variate:
             raise Uncontrolled(f"a continuous random number is combined with {type(other).__name__}")
         integral = self.integral and isinstance(other, int | np.integer) and way in ("sum", "minus")
         number: Any = other
+        if self.unknown.points.wraps and isinstance(other, int | np.integer):  # type: ignore[attr-defined]
+            self._check_size(combine, int(other))
         if way == "sum" or (way == "product" and number > 0):
             return self._apply_monotone(lambda v: combine(v, other), integral=integral)
         if way == "minus" or (way == "product" and number < 0):
@@ -295,6 +297,15 @@ class Variate:
         if way == "product" and other == 0:
             return combine(self.function((self.unknown.low + self.unknown.high) // 2), other)  # type: ignore[attr-defined]
         raise Uncontrolled(f"a continuous random number is {_BEYOND}")
+
+    def _check_size(self, combine: Callable[[Any, Any], Any], number: int) -> None:
+        """Refuse sums and products of an integer of numpy that might wrap around."""
+        unknown = self.unknown
+        assert isinstance(unknown, Interval)
+        ends = [combine(self.function(k), number) for k in (unknown.low, unknown.high - 1)]
+        if max(map(abs, ends)) >= _LARGEST:
+            count = unknown.high - unknown.low
+            raise Uncontrolled(f"an integer of numpy with {count:.3g} values may wrap around, which is not followed")
 
     def _join(self, other: Variate, combine: Callable[[Any, Any], Any], way: str) -> Any:
         """The value of an operation on two random numbers, which become one."""

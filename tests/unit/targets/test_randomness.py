@@ -276,6 +276,7 @@ def test_sources_are_followed(function: Callable[..., Any], expected: dict[str, 
         (lambda data, rng: random.randrange(4) ** 40, {str(k**40): 1 / 4 for k in range(4)}),
         (lambda data, rng: np.random.randint(4) * 2**62, {str(k * 2**62): 1 / 4 for k in range(4)}),  # noqa: NPY002
         (lambda data, rng: bool(rng.integers(8) * 2**62 == 0), {"True": 1 / 4, "False": 3 / 4}),
+        (lambda data, rng: random.randrange(5000) * 2**51 >= 0, {"True": 1.0}),
         # Python raises where numpy has nan, infinity or 0.
         (
             lambda data, rng: 10 // random.randrange(-1, 2),
@@ -366,6 +367,7 @@ class Stateful:
         (lambda data, rng: random.seed(3), "seeds the module random itself"),
         (lambda data, rng: os.urandom(8), "8 random bytes have too many values"),
         (lambda data, rng: int(rng.integers(2**60)) % 7, "1.15e+18 values"),
+        (lambda data, rng: bool(rng.integers(5000) * 2**51 >= 0), "5e+03 values may wrap around"),
         (started, "starts a thread"),
         (lambda data, rng: subprocess.run(["true"], check=True), "starts a process"),
         (Stateful(), "it has randomness that is not followed"),
