@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from auditor.targets.randomness.signals import (
     TooUnlikely,
     Uncontrolled,
     is_own_error,
+    keep_signals,
 )
 from auditor.targets.randomness.variates import Variate, draw_number, tell_apart
 from auditor.targets.values import DEEPEST, USUAL, Raised, Typed, find_unreadable, make_visible
@@ -41,6 +43,8 @@ _DEEPEST = 50
 _KNOWN = frozenset({*sys.stdlib_module_names, "numpy", "pandas"}) - {"__main__"}
 #: All draws as plain numbers.
 _ALL = frozenset(range(100_000))
+#: Classes whose objects hold nothing else; of those derived from them, attributes may.
+_BUILT_IN = (bool, int, float, str, bytes, list, tuple, dict, set, frozenset)
 #: What a unit may return.
 _SIMPLE = (bool, int, float, str, type(None))
 #: Combinations of values that one output may leave open.
@@ -234,8 +238,9 @@ def _as_unit(unit: Callable[..., Any], source: ControlledSource, budget: Budget)
         others = {name: _decide_value(value) for name, value in named.items()}
         key = freeze_output([_replace_generator(plain), _replace_generator(list(others.items()))])
         if key not in tables:
-            walked = _walk_anew(lambda *_: [unit(*plain, **others)], None, source, budget, repeats=0)
-            tables[key] = _table_of(walked, unit)
+            with keep_signals():  # those that the walk catches are its own
+                walked = _walk_anew(lambda *_: [unit(*plain, **others)], None, source, budget, repeats=0)
+                tables[key] = _table_of(walked, unit)
         return draw_number(source.current(), tables[key])
 
     return draw_unit
@@ -312,14 +317,15 @@ def _walk(
 
 def _call(target: Mechanism, data: Any, source: ControlledSource) -> Any:
     """One output; what the target raises is one."""
-    try:
-        outputs = ask_once(target, data, source.rng)
-    except Signal:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
-        if is_own_error(error):
-            source.failures.append(error)
-        return Raised(type(error).__name__)
+    with keep_signals() as signals:
+        try:
+            outputs = ask_once(target, data, source.rng)
+        except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
+            if is_own_error(error):
+                source.failures.append(error)
+            outputs = [Raised(type(error).__name__)]
+        if signals:  # it has caught what is no business of its own
+            raise signals[0]
     try:
         (output,) = outputs
     except (TypeError, ValueError):
@@ -410,6 +416,8 @@ def _substitute(value: Any, values: Mapping[int, Any]) -> Any:
     """An output with plain numbers for its variates."""
     if isinstance(value, Variate):
         return values[id(value)]
+    if not values and getattr(value, "__dict__", None):  # of a class of its own, whose attributes would be lost
+        return value
     if isinstance(value, np.ndarray) and value.dtype == object:
         return [_substitute(element, values) for element in value]
     if isinstance(value, dict):
@@ -442,6 +450,8 @@ def freeze_output(value: Any, depth: int = 0) -> Hashable:
     if depth > _DEEPEST:
         raise Uncontrolled(f"its output is nested in more than {_DEEPEST} containers, which is not read")
     if type(value) is np.ndarray or isinstance(value, np.generic):
+        if value.size == 0 and value.ndim > 1:
+            return ("empty", value.dtype.name, value.shape)
         if value.dtype.kind in "biuf" and value.dtype.char != "g":
             key = freeze_output(value.tolist(), depth)
             return key if value.dtype.name in USUAL else (value.dtype.name, key)
@@ -449,6 +459,8 @@ def freeze_output(value: Any, depth: int = 0) -> Hashable:
             value = value.tolist()
         elif isinstance(value, np.longdouble):  # no number of Python
             return (value.dtype.name, repr(value))
+    if isinstance(value, _BUILT_IN) and getattr(value, "__dict__", None) and not isinstance(value, Enum):
+        return _freeze_subclass(value, depth)
     if isinstance(value, bool | int | str | bytes) or value is None:
         return (type(value).__name__, value)
     if isinstance(value, float):
@@ -469,6 +481,16 @@ def freeze_output(value: Any, depth: int = 0) -> Hashable:
     if unread:
         raise Uncontrolled(f"its output has {', '.join(unread)}, of which not all can be read")
     return ("other", repr(value)) if seen is value else freeze_output(seen, depth + 1)
+
+
+def _freeze_subclass(value: Any, depth: int) -> Hashable:
+    """A key of a number, text or container of a class of its own, with its attributes."""
+    kind: Any = next(kind for kind in type(value).__mro__ if kind in _BUILT_IN)
+    attributes: dict[str, Any] = vars(value)
+    if any(name.startswith("_") for name in attributes):
+        raise Uncontrolled(f"its output has objects of class {type(value).__qualname__}, of which not all can be read")
+    plain = kind.__new__(kind, value) if kind not in (list, dict, set) else kind(value)
+    return (type(value).__qualname__, freeze_output(plain, depth + 1), freeze_output(attributes, depth + 1))
 
 
 def _find_hidden(value: Any, depth: int = 0) -> list[str]:

@@ -1,15 +1,49 @@
 """Signals that leave a call whose randomness is under control.
 
-They are no `Exception`, so that code that catches those does not catch them.
+They are no `Exception`, so that code that catches those does not catch them. Code that catches everything, as a bare
+``except`` does, would go on without the number that it asked for: so each signal of a call is kept, and what the call
+then returns is not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+#: Signals of the calls that are being made, the innermost last.
+_calls: list[list[Signal]] = []
 
 
 class Signal(BaseException):
     """Base of the signals."""
+
+    def __init__(self, *values: object) -> None:
+        super().__init__(*values)
+        if _calls:
+            _calls[-1].append(self)
+
+
+@contextmanager
+def keep_signals() -> Iterator[list[Signal]]:
+    """Keep the signals of a call, also of those that it catches.
+
+    One that leaves the call is a signal of the call around it too.
+
+    Yields
+    ------
+    list of Signal
+        They are added in their order.
+    """
+    found: list[Signal] = []
+    _calls.append(found)
+    try:
+        yield found
+    except Signal as signal:
+        if len(_calls) > 1:
+            _calls[-2].append(signal)
+        raise
+    finally:
+        _calls.pop()
 
 
 class OutOfBudget(Signal):

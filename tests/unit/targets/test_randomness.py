@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import itertools
 import math
 import operator
@@ -464,6 +465,33 @@ def test_the_generator_of_numpy_itself_is_followed() -> None:
         walk(lambda data, rng: np.random.mtrand._rand.standard_t(3))
 
 
+def _swallow(draw: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    def swallow(data: Any, rng: Any) -> Any:
+        try:
+            return bool(draw(rng) > 3)
+        except:  # noqa: E722 - what is looked for
+            return False
+
+    return swallow
+
+
+@pytest.mark.parametrize(
+    ("draw", "reason"),
+    [
+        (lambda rng: rng.standard_t(3), "standard_t is not followed"),
+        (lambda rng: os.urandom(8)[0], "too many values"),
+        (lambda rng: rng.normal() * rng.normal(), "two continuous random numbers"),
+    ],
+)
+def test_code_that_catches_everything_does_not_hide_what_it_asked_for(draw: Callable[[Any], Any], reason: str) -> None:
+    with pytest.raises(Uncontrolled, match=reason):
+        walk(_swallow(draw))
+
+
+def test_code_that_catches_everything_is_walked_where_it_can_be() -> None:
+    assert masses(walk(_swallow(lambda rng: 7 * rng.integers(2)))) == {"True": 0.5, "False": 0.5}
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_seeded_generators_stay_as_they_are(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     tempfile.gettempdir()
@@ -520,6 +548,41 @@ def test_objects_that_are_read_are_followed() -> None:
     found = walk(lambda data, rng: _Public(int(rng.random() < 0.25)))
     assert sorted(found.masses.values()) == [0.25, 0.75]
     assert walk(lambda data, rng: (Fraction(1, 3), 1j, {1: {2}}, np.datetime64("2020-01-01"))).whole
+
+
+class _Number(int):
+    pass
+
+
+class _Row(list[int]):
+    pass
+
+
+class _Answer(enum.IntEnum):
+    NO = 0
+    YES = 1
+
+
+@pytest.mark.parametrize("kind", [_Number, _Row])
+def test_attributes_of_classes_that_are_built_on_numbers_and_lists_are_read(kind: Callable[[], Any]) -> None:
+    def with_attribute(data: Any, rng: np.random.Generator) -> Any:
+        output = kind()
+        output.more = int(rng.integers(4) == 1)
+        return output
+
+    assert sorted(walk(with_attribute).masses.values()) == [0.25, 0.75]
+    with pytest.raises(Uncontrolled, match="not all can be read"):
+        walk(lambda data, rng: _hide(kind(), rng.integers(2)))
+    assert sorted(walk(lambda data, rng: _Answer(int(rng.integers(2)))).masses.values()) == [0.5, 0.5]
+
+
+def _hide(output: Any, value: Any) -> Any:
+    output._more = int(value)
+    return output
+
+
+def test_shapes_of_empty_arrays_are_told_apart() -> None:
+    assert len(walk(lambda data, rng: np.zeros((0, int(rng.integers(1, 3))))).masses) == 2
 
 
 def test_types_of_numpy_are_told_apart() -> None:
