@@ -85,7 +85,7 @@ from mechanisms.learning.boosting_parts import (
 )
 
 #: Outputs of claims that hold with plenty of room: fewer than usual resolve twice the claimed level.
-_FEW = {"smoke": 150_000, "standard": 1_000_000}
+_FEW = {"smoke": 250_000, "standard": 1_000_000}
 
 # --------------------------------------------------------------------------------------- entries
 
