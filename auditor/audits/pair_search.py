@@ -119,7 +119,7 @@ class ExclusiveOutputs:
         learners : sequence of EventLearner
             Those of the pairs that have been drawn from.
         most : float
-            None too where the pair has so many draws a side.
+            Draws a side from which on a pair is not given.
         """
         if self._given is not None:
             k, before = self._given

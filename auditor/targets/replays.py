@@ -22,7 +22,7 @@ from auditor.targets.protocol import quote_unreadable, read_message
 from auditor.targets.raises import describe_error, list_interrupts
 from auditor.targets.randomness.calls import ask_once
 from auditor.targets.randomness.plain_draws import Replays, plain_draw
-from auditor.targets.randomness.signals import Signal, Uncontrolled, keep_signals
+from auditor.targets.randomness.signals import Signal, Uncontrolled, raise_caught_signals
 from auditor.targets.values import Raised
 from auditor.targets.wire_format import data_text
 
@@ -155,15 +155,13 @@ class LocalRuns:
         """
 
         def call(rng: np.random.Generator) -> Any:
-            with keep_signals() as signals:
+            with raise_caught_signals():
                 try:
                     output = ask_once(self._mechanism, data, rng)[0]
                 except list_interrupts(Signal, SystemExit):
                     raise
                 except BaseException as error:  # noqa: BLE001 - whatever it raises is what it does
                     output = Raised(type(error).__name__, describe_error(error))
-                if signals:  # it has caught what is no business of its own
-                    raise signals[0]
             return output
 
         begun = time.monotonic()

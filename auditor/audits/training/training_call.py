@@ -26,7 +26,7 @@ def write_training_call(
     function : str
         Its name.
     arguments : mapping of str to object
-        What stands before the claim: functions by their own names, data by that of the argument.
+        Arguments before the claim: functions are written by their own names, data by that of the argument.
     claim : Guarantee
         The claim.
     options : mapping of str to object

@@ -29,6 +29,7 @@ from auditor.targets.randomness.signals import (
     Uncontrolled,
     is_own_error,
     keep_signals,
+    raise_caught_signals,
 )
 from auditor.targets.randomness.variates import Variate, draw_number, tell_apart
 from auditor.targets.values import DEEPEST, USUAL, Raised, Typed, find_unreadable, make_visible
@@ -317,15 +318,13 @@ def _walk(
 
 def _call(target: Mechanism, data: Any, source: ControlledSource) -> Any:
     """One output; what the target raises is one."""
-    with keep_signals() as signals:
+    with raise_caught_signals():
         try:
             outputs = ask_once(target, data, source.rng)
         except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
             if is_own_error(error):
                 source.failures.append(error)
             outputs = [Raised(type(error).__name__)]
-        if signals:  # it has caught what is no business of its own
-            raise signals[0]
     try:
         (output,) = outputs
     except (TypeError, ValueError):
@@ -416,7 +415,7 @@ def _substitute(value: Any, values: Mapping[int, Any]) -> Any:
     """An output with plain numbers for its variates."""
     if isinstance(value, Variate):
         return values[id(value)]
-    if not values and getattr(value, "__dict__", None):  # of a class of its own, whose attributes would be lost
+    if not values and getattr(value, "__dict__", None):  # of a derived class, whose attributes would be lost
         return value
     if isinstance(value, np.ndarray) and value.dtype == object:
         return [_substitute(element, values) for element in value]
@@ -484,7 +483,7 @@ def freeze_output(value: Any, depth: int = 0) -> Hashable:
 
 
 def _freeze_subclass(value: Any, depth: int) -> Hashable:
-    """A key of a number, text or container of a class of its own, with its attributes."""
+    """A key of a number, text or container of a derived class, with its attributes."""
     kind: Any = next(kind for kind in type(value).__mro__ if kind in _BUILT_IN)
     attributes: dict[str, Any] = vars(value)
     if any(name.startswith("_") for name in attributes):

@@ -46,6 +46,15 @@ def keep_signals() -> Iterator[list[Signal]]:
         _calls.pop()
 
 
+@contextmanager
+def raise_caught_signals() -> Iterator[None]:
+    """Raise a call's first signal, even if the call has caught it."""
+    with keep_signals() as found:
+        yield
+        if found:
+            raise found[0]
+
+
 class OutOfBudget(Signal):
     """The paths or the seconds are used up."""
 
