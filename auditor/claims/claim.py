@@ -153,6 +153,11 @@ class Claim:
     draft: Draft
     origin: Entry | None = None
 
+    @property
+    def module(self) -> str:
+        """Name of the module that declares it; empty if no entry does."""
+        return "" if self.origin is None else self.origin.function.__module__
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -64,8 +64,9 @@ def _import(path: Path) -> ModuleType:
         if package:
             if str(folder) not in sys.path:
                 sys.path.insert(0, str(folder))
-            with load_target():
-                return importlib.import_module(".".join([*package, path.stem]))
+            name = ".".join([*package, path.stem])
+            with load_target(name):
+                return importlib.import_module(name)
         module: ModuleType = load_file(path)
         return module
     except (SpecificationError, KeyboardInterrupt):

@@ -59,7 +59,7 @@ def show_lines(wanted: str, declared: Declarations, paths: Sequence[str], alpha:
     share = share_alpha(alpha, sum(claim.expected == Verdict.CONSISTENT and claim.draws_any for claim in available))
     share_of = f"in a run of all {len(available)} claims at --alpha {alpha:g}"
     for claim in chosen:
-        with keep_apart():
+        with keep_apart(claim.module):
             lines = list(_claim_lines(claim, share, share_of))
         yield from lines
         yield f"  run it      dpaudit run {' '.join([*paths, '-k', claim.id])}"

@@ -75,7 +75,7 @@ def audit_claim(
     )
     question = Question(claim.id, draft.curves, draft.exact_level, labels, replay, ledger=_ledger(run), ahead=ahead)
     settings = settings_of(claim, run, alpha)
-    with keep_apart():
+    with keep_apart(claim.module):
         if isinstance(draft.guarantee, Theorem):
             result = draft.guarantee.audit(draft.subject, settings, question)
             return add_basis_and_control(result, draft.guarantee, draft.subject, settings, question, draft.controls)

@@ -110,7 +110,6 @@ class Speed:
         return calls * self.call(n / calls)
 
 
-@keep_apart()
 def estimate_claims(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -> list[Estimate]:
     """Estimate each selected claim.
 
@@ -132,10 +131,11 @@ def estimate_claims(run: Run, selected: Sequence[Claim], done: Collection[str] =
         if claim.id in done:
             continue
         guarantee = claim.draft.guarantee
-        if guarantee.notion not in factors and claim.draft.draws_any:
-            factors[guarantee.notion] = probe_speed(guarantee if isinstance(guarantee, Guarantee) else PureDP(1.0))
-        settings = settings_of(claim, run, alpha[claim.id])
-        found.append(estimate_claim(claim, settings, factors.get(guarantee.notion, 1.0)))
+        with keep_apart(claim.module):
+            if guarantee.notion not in factors and claim.draft.draws_any:
+                factors[guarantee.notion] = probe_speed(guarantee if isinstance(guarantee, Guarantee) else PureDP(1.0))
+            settings = settings_of(claim, run, alpha[claim.id])
+            found.append(estimate_claim(claim, settings, factors.get(guarantee.notion, 1.0)))
     return found
 
 

@@ -21,6 +21,7 @@ from auditor.runs.audit_claim import audit_by_id, declared_claim, drawn_from
 from auditor.runs.run import Done, HandOut, Run, Say, WorkersLost
 from auditor.targets.prefetch import POSSIBLE, Meeting
 from auditor.targets.prefetch_worker import hire_partner
+from auditor.targets.process_settings import load_target
 from auditor.targets.threads import one_thread
 
 #: Seconds after which a worker looks whether the process that started it is still there; arbitrary.
@@ -136,7 +137,9 @@ def _in_worker(run: Run, id_: str, alpha: float, meeting: Meeting) -> tuple[Audi
 
 
 def _target(run: Run, id_: str) -> Any:
-    return drawn_from(declared_claim(run, id_))
+    claim = declared_claim(run, id_)
+    with load_target(claim.module):
+        return drawn_from(claim)
 
 
 def _help(run: Run, meeting: Meeting) -> None:

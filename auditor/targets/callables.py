@@ -130,7 +130,7 @@ def find_callable(text: str) -> tuple[Any, str]:
         else:
             if "" not in sys.path:
                 sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it
-            with load_target():
+            with load_target(where):
                 module = importlib.import_module(where)
     except (SpecificationError, KeyboardInterrupt):
         raise
@@ -178,14 +178,15 @@ def load_file(path: Path) -> Any:
         raise SpecificationError(f"no such file: {str(path)!r}")
     name = f"dpaudit_file_{hash_bytes(str(path.resolve()).encode())}"
     if name in sys.modules:
-        return sys.modules[name]
+        with load_target(name):
+            return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise SpecificationError(f"not a Python file: {str(path)!r}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with load_target():
+        with load_target(name):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]

@@ -150,7 +150,7 @@ def _serve_calls(asking: Connection, target: Any) -> None:
 
 @dataclass
 class Made:
-    """What came of a call: a batch, or what it raised."""
+    """Answer of a call: a batch, or the error that it raised."""
 
     batch: Batch | None = None
     error: TargetError | None = None

@@ -21,16 +21,24 @@ T = TypeVar("T")
 
 #: What a target finds, with what it has set; only within `keep_apart`, and not in the target itself.
 _THEIRS: ContextVar[Context] = ContextVar("settings of the target")
-#: The folder that a file of targets changed to when it was loaded.
-_FOLDER: ContextVar[str] = ContextVar("folder of the target")
+#: The folders that modules of targets changed to when they were loaded.
+_FOLDERS: dict[str, str] = {}
+#: The module of targets that was loaded last.
+_LAST: ContextVar[str] = ContextVar("module of the target", default="")
 
 
 @contextmanager
-def keep_apart() -> Iterator[None]:
+def keep_apart(module: str | None = None) -> Iterator[None]:
     """Keep the engine's settings apart from the target's, in a block.
 
     What `call_target` calls finds the settings of before the block, and what it sets itself, until the end of the
     block. Then all is as it was before. A block within another one does nothing.
+
+    Parameters
+    ----------
+    module : str, optional
+        Name of the module that declares the target, whose folder is the one of its calls; default the one that
+        `load_target` loaded last.
     """
     if _THEIRS.get(None) is not None:
         yield
@@ -39,8 +47,9 @@ def keep_apart() -> Iterator[None]:
     # Those of numpy by default: in numerics, numbers that vanish are no error.
     ours = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
     with _keep_folder(), warnings.catch_warnings(), ours:
-        if _FOLDER.get(None) is not None:
-            os.chdir(_FOLDER.get())
+        folder = _FOLDERS.get(_LAST.get() if module is None else module)
+        if folder is not None:
+            os.chdir(folder)
         token = _THEIRS.set(theirs)
         try:
             yield
@@ -63,15 +72,21 @@ def call_target(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 
 @contextmanager
-def load_target() -> Iterator[None]:
-    """Load a file of targets, in a block.
+def load_target(module: str) -> Iterator[None]:
+    """Load a module of targets, in a block.
 
-    The folder that it changes to is the one of its calls, in `keep_apart`.
+    The folder that it changes to is the one of its calls, in `keep_apart`. If it was loaded before, that one stays.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module.
     """
     with _keep_folder() as before:
         yield
         if _here() != before:
-            _FOLDER.set(_here())
+            _FOLDERS[module] = _here()
+        _LAST.set(module)
 
 
 @contextmanager

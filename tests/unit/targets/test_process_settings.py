@@ -52,6 +52,21 @@ class Telling(Response):
 """
 
 
+#: A claim of a file that leaves the process alone.
+STAYING = """
+    yield privacy(Staying(1.0), PureDP(1.0), PAIR, case="staying")
+
+
+import os
+
+
+class Staying(Response):
+    def __call__(self, data, n, rng):
+        assert not os.path.exists("here")
+        return super().__call__(data, n, rng)
+"""
+
+
 def laplace(data: Any, n: int, rng: np.random.Generator) -> Any:
     return data[0] + rng.laplace(scale=2.0, size=n)
 
@@ -108,11 +123,14 @@ def test_a_run_writes_where_it_was_asked_to_whatever_folder_its_targets_go_to(tm
     (tmp_path / "inner" / "here").touch()
     file = declare(tmp_path, CLAIMS)
     file.write_text("from pathlib import Path\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
-    asked = ("run", os.path.relpath(file, ROOT), "--draws", "20000", "--jobs", jobs)
+    # Another file, loaded later, goes nowhere: its targets are called where the command was.
+    other = declare(tmp_path, STAYING, "staying.py")
+    other.write_text(other.read_text(encoding="utf-8").replace("900/response", "900/staying"), encoding="utf-8")
+    asked = ("run", *(os.path.relpath(path, ROOT) for path in (file, other)), "--draws", "20000", "--jobs", jobs)
     said = process(*asked, "--out", os.path.relpath(tmp_path / "out", ROOT))
     assert said.code == 0, said
     content = read(tmp_path / "out" / "results.json")
-    assert [claim["verdict"] for claim in content["claims"]] == ["consistent"] * 3
+    assert [claim["verdict"] for claim in content["claims"]] == ["consistent"] * 4
     assert not (tmp_path / "out" / "journal.jsonl").exists()
 
 
