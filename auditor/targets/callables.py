@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from auditor.errors import SpecificationError
+from auditor.targets.helper import ASYNC, is_async, list_yielded
 from auditor.targets.outputs import Raised
 from auditor.targets.process_settings import load_target
 from auditor.targets.raises import describe_error, find_raise
@@ -61,7 +62,7 @@ class OneDraw:
         function, outputs, told = self.function, list[Any](), False
         for _ in range(n):
             try:
-                outputs.append(function(data, rng))
+                outputs.append(list_yielded(function(data, rng)))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output: it can tell datasets apart
                 name, place = type(error).__name__, "" if told else find_raise(error)
                 outputs.append(Raised(name) if told else Raised(name, f"{describe_error(error)}{place}", place))
@@ -73,10 +74,13 @@ def one_draw(function: Callable[[Any, np.random.Generator], Any]) -> OneDraw:
     """Make a mechanism from a one-draw function ``(data, rng) -> output``.
 
     An exception in a draw is an output, the symbol "raised ClassName": whether a mechanism fails may depend on the
-    data, and then the failure is what gives them away.
+    data, and then the failure is what gives them away. What a draw yields one by one, as a generator does, is an output
+    as a list.
     """
     if not callable(function):
         raise SpecificationError(f"one_draw takes a function (data, rng), got {function!r}")
+    if is_async(function):
+        raise SpecificationError(f"{function!r} {ASYNC}")
     return OneDraw(function)
 
 

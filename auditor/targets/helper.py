@@ -116,8 +116,44 @@ USUAL = frozenset({"float64", "int64", "bool"})
 USUAL_SCALARS = frozenset({"float64", "int64", "bool", "bool_"})
 
 
+#: What is said of a function that cannot be called as others are.
+ASYNC = "is an async function: name one that returns the output itself, for example by asyncio.run"
+#: Draws that yield their values one by one.
+ITERATORS = (types.GeneratorType, map, filter, zip)
+#: A draw yields at most as many values.
+YIELDED = 1_000_000
+
+
 class Wrong(Exception):  # noqa: N818 - a message to the user
     """A request that cannot be served, with the user's message."""
+
+
+def list_yielded(output: Any) -> Any:
+    """Make a list of what a draw yields one by one.
+
+    Parameters
+    ----------
+    output : object
+        What a function of one draw returned; other objects than generators, ``map``, ``filter`` and ``zip`` stay as
+        they are.
+
+    Raises
+    ------
+    ValueError
+        If it yields more than `YIELDED` values.
+    """
+    if not isinstance(output, ITERATORS):
+        return output
+    values = list(itertools.islice(output, YIELDED + 1))
+    if len(values) > YIELDED:
+        raise ValueError(f"the draw yields more than {YIELDED:,} values")
+    return values
+
+
+def is_async(function: Any) -> bool:
+    """Whether a call returns a coroutine, or an asynchronous generator, instead of an output."""
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(kind(called) for kind in kinds for called in (function, getattr(function, "__call__", None)))  # noqa: B004
 
 
 # Writing outputs.
@@ -736,7 +772,7 @@ class Target:
             if "seed" in self.names:
                 given["seed"] = None if seed is None else seeds.randrange(SEEDS)
             try:
-                outputs.append(self.function(data, **given))
+                outputs.append(list_yielded(self.function(data, **given)))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output
                 outputs.append(RaisedDraw(error, told))
                 told = True
@@ -771,7 +807,9 @@ class Target:
             if "seed" in self.names and not self.own_seed:
                 given["seed"] = int(rng.integers(SEEDS))
             try:
-                return self.function(data, n=1, **given)[0] if self.many else self.function(data, **given)
+                if self.many:
+                    return self.function(data, n=1, **given)[0]
+                return list_yielded(self.function(data, **given))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output
                 return RaisedDraw(error)
 
@@ -951,6 +989,8 @@ def load_function(text: str, words: list[str] | None = None) -> Target:
         return _model_target(found, "", module, given)
     if not callable(found) and not callable(getattr(found, "start", None)):
         raise Wrong(f"{text} is not callable: {found!r}")
+    if is_async(found):
+        raise Wrong(f"{text} {ASYNC}")
     return Target(found, module, given, "--one-draw" in (words or []))
 
 

@@ -34,6 +34,7 @@ import numpy as np
 from auditor.datasets.pandas_types import is_frame
 from auditor.errors import SpecificationError
 from auditor.targets.callables import CallAdapter, Mechanism, OneDraw
+from auditor.targets.helper import ASYNC, is_async
 
 #: Names of parameters that take a generator.
 _GENERATOR = re.compile(
@@ -245,6 +246,8 @@ def bind_function(function: Callable[..., Any], text: str, one_draw: bool, given
     SpecificationError
         If it cannot be called with what there is; the error names the options that mend it.
     """
+    if is_async(function):
+        raise SpecificationError(f"target {text!r} {ASYNC}")
     parameters = list_parameters(function)
     if not parameters:
         if given or parameters is not None:

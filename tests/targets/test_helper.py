@@ -89,6 +89,13 @@ def test_functions_of_one_draw(serving: Serving) -> None:
     assert draw(serving.target(FUNCTIONS, "with_defaults")) == [1.0] * 6
 
 
+def test_what_a_draw_yields_is_a_list(serving: Serving) -> None:
+    code = "def name(data):\n    yield from data\nasync def later(data): return 1"
+    assert draw(serving.target(code, "name"), 2) == [[1, 2]] * 2
+    with pytest.raises(TargetError, match="later is an async function"):
+        draw(serving.target(code, "later"))
+
+
 def test_functions_of_many_draws(serving: Serving) -> None:
     assert len(set(draw(serving.target(FUNCTIONS, "many")))) == 1
     assert len(set(draw(serving.target(FUNCTIONS, "many_seed"), 40))) == 2  # one seed a request

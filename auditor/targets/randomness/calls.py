@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from auditor.targets.callables import Mechanism, OneDraw
+from auditor.targets.helper import list_yielded
 from auditor.targets.process_settings import call_target
 from auditor.targets.randomness.generators import PathGenerator, legacy_functions, python_functions
 from auditor.targets.randomness.holders import CallHolder, StandInState
@@ -77,5 +78,5 @@ def ask_once(target: Mechanism, data: Any, rng: np.random.Generator) -> Any:
     """
     given = data.copy() if hasattr(data, "copy") else data
     if isinstance(target, OneDraw):  # which would catch what its function raises
-        return [call_target(target.function, given, rng)]
+        return [call_target(lambda: list_yielded(target.function(given, rng)))]
     return call_target(target, given, 1, rng)

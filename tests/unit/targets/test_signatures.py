@@ -12,7 +12,7 @@ import pytest
 
 from auditor.errors import SpecificationError
 from auditor.targets import source_hash
-from auditor.targets.callables import OneDraw, load_file
+from auditor.targets.callables import OneDraw, load_file, one_draw
 from auditor.targets.outputs import Raised
 from auditor.targets.raises import describe_error, find_raise
 from auditor.targets.signatures import explain_guess, parse_arguments, split_labels, takes_randomness, write_argument
@@ -29,6 +29,10 @@ SOURCE = """
     def scaled_batch(epsilon, data, n, rng): return [("scaled", epsilon, data, n, type(rng).__name__)] * n
 
     def once(data, rng): return ("once", data, type(rng).__name__)
+    def yields(data, rng): yield from (data, type(rng).__name__)
+    def mapped(data, rng): return map(str, [data])
+    def endless(data, rng): yield from iter(int, 1)
+    async def later(data, rng): return 0
     def odd(data, source_of_all): return ("odd", data, type(source_of_all).__name__)
     def own(data): return ("own", data)
     def optional(data, rng=None): return ("optional", data, type(rng).__name__)
@@ -125,6 +129,9 @@ def test_targets_of_many_draws(file: Path, name: str, given: dict[str, Any], out
     ("name", "given", "output"),
     [
         ("once", {}, ("once", 5, "Generator")),
+        ("yields", {}, [5, "Generator"]),
+        ("mapped", {}, ["5"]),
+        ("endless", {}, Raised("ValueError")),
         ("odd", {}, ("odd", 5, "Generator")),
         ("own", {}, ("own", 5)),
         ("optional", {}, ("optional", 5, "Generator")),
@@ -162,6 +169,8 @@ def test_seeds_are_integers_that_the_generator_gives(file: Path, name: str) -> N
         ("several", False, {"epsilon": 1}, "try --one-draw --arg delta=1e-6"),
         ("annotated", True, {}, "try --arg value=1"),
         ("once", False, {}, "try --one-draw"),
+        ("later", True, {}, "is an async function"),
+        ("later", False, {}, "is an async function"),
         ("own", False, {}, "try --one-draw"),
         ("scaled_batch", False, {}, "try --arg epsilon=1"),
         ("batch", True, {}, "draws n at once: leave out --one-draw"),
@@ -287,3 +296,8 @@ def test_values_of_another_form_are_refused(text: str) -> None:
     assert repr(text) in str(caught.value)
     with pytest.raises(SpecificationError, match="epsilon has a value already, 1"):
         parse_arguments(["epsilon=1", "epsilon=2"])
+
+
+def test_one_draw_refuses_an_async_function(file: Path) -> None:
+    with pytest.raises(SpecificationError, match=r"later.*is an async function"):
+        one_draw(load_file(file).later)
