@@ -138,6 +138,8 @@ class _Alarm:
         raise _Hang
 
 
+#: What is said where a target does not take the call of a mechanism.
+SIGNATURE = " (a mechanism takes (data, n, rng); auditor.one_draw makes one of a function (data, rng) of one draw)"
 _ALARM = _Alarm()
 _HAS_TIMER = hasattr(signal, "setitimer")
 
@@ -219,6 +221,8 @@ class GuardedCall:
         What it is asked for.
     limit : float or None
         A call hangs if it takes more seconds.
+    hint : str, optional
+        What is added where a call has not the arguments that are taken.
 
     Raises
     ------
@@ -228,9 +232,10 @@ class GuardedCall:
         If it raises anything else.
     """
 
-    __slots__ = ("_asked", "_limit", "_seconds", "_who")
+    __slots__ = ("_asked", "_hint", "_limit", "_seconds", "_who")
 
-    def __init__(self, who: str, asked: str, limit: float | None) -> None:
+    def __init__(self, who: str, asked: str, limit: float | None, hint: str = "") -> None:
+        self._hint = hint
         self._who, self._asked, self._seconds, self._limit = who, asked, limit, TimeLimit(limit)
 
     def __enter__(self) -> None:
@@ -255,8 +260,10 @@ class GuardedCall:
             said = describe_error(error)
             raise TargetError(f"{what}: {said}", public=public) from error
         if not isinstance(error, list_interrupts()):  # also what is no Exception, such as a task that was cancelled
-            place = find_raise(error)
-            raise TargetRaised(name, f"{what}: {describe_error(error)}{place}", public=public + place) from error
+            said, place = describe_error(error), find_raise(error)
+            if isinstance(error, TypeError) and not place and "positional argument" in said:
+                place = self._hint
+            raise TargetRaised(name, f"{what}: {said}{place}", public=public + place) from error
 
 
 def check_seed(seed: object) -> None:
@@ -478,7 +485,7 @@ class Sampler:
             As `draw`.
         """
         rng = make_generator(self.seed, self.key, *call.key)
-        with GuardedCall("the target", f"{call.n} draws", self.limit):
+        with GuardedCall("the target", f"{call.n} draws", self.limit, SIGNATURE):
             outputs = call_target(self.target, data, call.n, rng)
         return as_batch(outputs, call.n)
 

@@ -136,6 +136,23 @@ def test_what_a_target_raises_is_a_target_error_that_quotes_it(error: Exception)
     assert caught.value.__cause__ is error
 
 
+def test_a_function_of_one_draw_is_told_what_makes_a_mechanism_of_it() -> None:
+    def once(data: Any, rng: np.random.Generator) -> float:
+        return rng.normal()
+
+    def inside(data: Any, n: int, rng: np.random.Generator) -> Any:
+        return once(data)  # type: ignore[call-arg]
+
+    def another(data: Any, n: int, rng: np.random.Generator) -> Any:
+        return once(data, n, rng)  # type: ignore[call-arg, arg-type]
+
+    with pytest.raises(TargetError, match=r"3 were given \(a mechanism takes .*auditor.one_draw makes"):
+        Sampler(once, 1, "claim").draw(None, 3, 0)  # type: ignore[arg-type]
+    for target in (inside, another):  # the fault is in the target's own code
+        with pytest.raises(TargetError, match=r"test_sampling.py, line \d+\)$"):
+            Sampler(target, 1, "claim").draw(None, 3, 0)
+
+
 def test_a_target_that_exits_the_interpreter_is_a_target_error() -> None:
     def target(data: Any, n: int, rng: np.random.Generator) -> Any:
         sys.exit(0)
