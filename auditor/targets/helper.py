@@ -8,7 +8,8 @@ else it wants and what it returns:
 =======================  ===========================================================================================
 function                 returns
 =======================  ===========================================================================================
-``name(data)``           one draw; what it raises is an output, the name of the exception's class
+``name(data)``           one draw; what it raises is an output, the name of the exception's class; what it yields
+                         one by one is a list
 ``name(data, n)``        n independent draws, trial axis first: an array or a list
 =======================  ===========================================================================================
 
