@@ -71,7 +71,7 @@ import random
 import re
 import traceback
 import types
-from collections.abc import ItemsView, Mapping, Sequence, Set, ValuesView
+from collections.abc import ItemsView, Iterator, Mapping, Sequence, Set, ValuesView
 from typing import Any, Callable  # noqa: UP035 - Python 3.8
 
 #: Objects nested deeper are written as texts; arbitrary, ends the writing of objects that hold themselves.
@@ -119,8 +119,10 @@ USUAL_SCALARS = frozenset({"float64", "int64", "bool", "bool_"})
 
 #: What is said of a function that cannot be called as others are.
 ASYNC = "is an async function: name one that returns the output itself, for example by asyncio.run"
-#: Draws that yield their values one by one.
-ITERATORS = (types.GeneratorType, map, filter, zip)
+#: Modules of Python's own iterators, such as generators, ``map`` and ``itertools.chain``.
+OF_ITERATORS = frozenset({"builtins", "itertools"})
+#: What gives its values later.
+LATER = (Iterator, types.CoroutineType, types.AsyncGeneratorType)
 #: A draw yields at most as many values.
 YIELDED = 1_000_000
 
@@ -135,15 +137,14 @@ def list_yielded(output: Any) -> Any:
     Parameters
     ----------
     output : object
-        What a function of one draw returned; other objects than generators, ``map``, ``filter`` and ``zip`` stay as
-        they are.
+        What a function of one draw returned; other objects than generators and Python's own iterators stay as they are.
 
     Raises
     ------
     ValueError
         If it yields more than `YIELDED` values.
     """
-    if not isinstance(output, ITERATORS):
+    if not isinstance(output, Iterator) or type(output).__module__ not in OF_ITERATORS:
         return output
     values = list(itertools.islice(output, YIELDED + 1))
     if len(values) > YIELDED:
@@ -152,7 +153,7 @@ def list_yielded(output: Any) -> Any:
 
 
 def is_async(function: Any) -> bool:
-    """Whether a call returns a coroutine, or an asynchronous generator, instead of an output."""
+    """Whether a call gives a coroutine or an asynchronous generator."""
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return any(kind(called) for kind in kinds for called in (function, getattr(function, "__call__", None)))  # noqa: B004
 
@@ -445,9 +446,19 @@ def find_parts_or_text(value: Any) -> Any:
     Parameters
     ----------
     value : object
+
+    Raises
+    ------
+    TypeError
+        If it is an iterator or a coroutine, whose text says nothing of the values that it would give.
     """
     seen = find_parts(value)
-    return {TEXT: text_of(value)} if seen is None else seen
+    if seen is not None:
+        return seen
+    if isinstance(value, LATER) and not isinstance(value, io.IOBase):
+        kind = type(value).__qualname__
+        raise TypeError(f"an output holds a {kind} object, whose values are not in it yet: return them as a list")
+    return {TEXT: text_of(value)}
 
 
 def _of_numpy(value: Any, depth: int) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.errors import TargetError
 from auditor.targets.helper import (
     TEXT,
     find_content,
@@ -129,6 +130,11 @@ def make_visible(value: Any, depth: int = 0) -> Any:
         objects: the name of the type with a plain value, or with parts by name, such as the numerator of a fraction or
         the attributes of an object, with its content if it has both. What has none of these has its text. Containers
         below `DEEPEST` are not looked into.
+
+    Raises
+    ------
+    TargetError
+        If it holds an iterator or a coroutine.
     """
     kind = type(value)
     if kind in PLAIN or depth > DEEPEST:
@@ -157,7 +163,11 @@ def make_visible(value: Any, depth: int = 0) -> Any:
     elements = find_elements(value)
     if elements is not None:
         return Typed(elements[0], strip_type(make_visible(elements[1], depth)))
-    return Typed(_name(kind), make_visible(find_parts_or_text(value), depth + 1))
+    try:
+        parts = find_parts_or_text(value)
+    except TypeError as error:
+        raise TargetError(str(error)) from error
+    return Typed(_name(kind), make_visible(parts, depth + 1))
 
 
 def find_unreadable(outputs: Iterable[Any]) -> list[str]:

@@ -31,6 +31,7 @@ SOURCE = """
     def once(data, rng): return ("once", data, type(rng).__name__)
     def yields(data, rng): yield from (data, type(rng).__name__)
     def mapped(data, rng): return map(str, [data])
+    def backwards(data, rng): return reversed([data, 1])
     def endless(data, rng): yield from iter(int, 1)
     async def later(data, rng): return 0
     def odd(data, source_of_all): return ("odd", data, type(source_of_all).__name__)
@@ -131,6 +132,7 @@ def test_targets_of_many_draws(file: Path, name: str, given: dict[str, Any], out
         ("once", {}, ("once", 5, "Generator")),
         ("yields", {}, [5, "Generator"]),
         ("mapped", {}, ["5"]),
+        ("backwards", {}, [1, 5]),
         ("endless", {}, Raised("ValueError")),
         ("odd", {}, ("odd", 5, "Generator")),
         ("own", {}, ("own", 5)),
