@@ -283,9 +283,9 @@ def respond(data, n, rng):
     pids = os.environ["DPAUDIT_TEST_PIDS"]
     with open(pids, "a") as file:
         file.write(f"{os.getpid()}\\n")
-    if CALLS > 40 and "DPAUDIT_TEST_WAITS" in os.environ and len(set(open(pids).read().split())) == 1:
+    if CALLS > int(os.environ.get("DPAUDIT_TEST_WAITS", "1000000")) and len(set(open(pids).read().split())) == 1:
         time.sleep(0.2)  # the other process may take long to start
-    time.sleep(0.001 * n)
+    time.sleep(0.0004 * n)
     return np.where(rng.random(n) < 0.7310585786300049, data[0], 1 - data[0])
 """
 CLAIMS = """
@@ -316,11 +316,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def dpaudit(folder: Path, *words: str, waits: bool = False) -> list[int]:
-    """Run a command; how many calls each process made."""
+def dpaudit(folder: Path, *words: str, waits: int = 1_000_000) -> list[int]:
+    """Run a command; how many calls each process made. After some of its calls a process waits for the other."""
     pids = folder / "pids"
     pids.unlink(missing_ok=True)
-    env = {**os.environ, "DPAUDIT_TEST_PIDS": str(pids)} | ({"DPAUDIT_TEST_WAITS": ""} if waits else {})
+    env = {**os.environ, "DPAUDIT_TEST_PIDS": str(pids), "DPAUDIT_TEST_WAITS": str(waits)}
     done = subprocess.run(
         [sys.executable, "-m", "auditor", *words], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
@@ -330,7 +330,7 @@ def dpaudit(folder: Path, *words: str, waits: bool = False) -> list[int]:
 
 def test_a_run_of_one_claim_uses_two_processes(folder: Path) -> None:
     one = dpaudit(folder, "run", "claims.py", "--jobs", "1", "--out", "one")
-    two = dpaudit(folder, "run", "claims.py", "--jobs", "3", "--out", "two", waits=True)
+    two = dpaudit(folder, "run", "claims.py", "--jobs", "3", "--out", "two", waits=60)
     assert len(one) == 1
     assert len(two) == 2
     assert min(two) > 10
@@ -341,10 +341,11 @@ def test_a_run_of_one_claim_uses_two_processes(folder: Path) -> None:
 def test_so_does_an_attack(folder: Path, kind: str) -> None:
     target = f"exec:{sys.executable} -m auditor.targets.helper target.py:respond"
     target, restarts = (target, 2) if kind == "exec" else ("target.py:respond", 0)
+    waits = 155 if kind == "exec" else 60  # of 230 and 115 calls: the first are too short to be passed on
     attack = ["attack", target, "--claim", "epsilon=1", "--data", "x.json", "--neighbor", "y.json", "--detect", "5"]
     attack += ["--draws", "2000", "--out"]
     one = dpaudit(folder, *attack, "one", "--jobs", "1")
-    two = dpaudit(folder, *attack, "two", "--jobs", "2", waits=True)
+    two = dpaudit(folder, *attack, "two", "--jobs", "2", waits=waits)
     assert len(one) == 1 + restarts
     assert len(two) == 2 + restarts
     assert sorted(two)[-2] > 10
