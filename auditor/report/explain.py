@@ -114,7 +114,7 @@ def describe_counterexample(claim: ClaimView) -> str:
         text = f"The event “{found['event']}” occurred in {x:,} of {n:,} draws on x and in {y:,} of {n:,} on x′"
     cap = _cap(claim, y / n) if n else None
     if cap == 0:
-        text += f", where {claim.text('claimed')} does not allow it on x either"
+        text += f"; if it is impossible on x′, {claim.text('claimed')} does not allow it on x"
     elif cap is not None and cap < 1:
         text += f"; at the latter rate, {claim.text('claimed')} allows about {words.format_percent(cap)} on x at most"
     if found["e_value_log10"] is None:

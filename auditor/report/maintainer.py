@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -160,8 +161,20 @@ def _locate(claim: ClaimView, target: str) -> Iterator[str]:
         shown = f"{place['file']}:{place['line']}"
         yield f"The mechanism is in {format_code(shown)}."
     if not named and not claim.is_game:
-        command = format_code(f"dpaudit trace '{target}'")
+        command = format_code(_write_trace(claim, target))
         yield f"No line is known. For a Python function {command}, with the two datasets in files, may name it."
+
+
+def _write_trace(claim: ClaimView, target: str) -> str:
+    """The command that traces the target, with the options of the attack that say how to call it."""
+    words_given = shlex.split(claim.replay) if claim.replay.startswith("dpaudit attack ") else []
+    options = [
+        part
+        for name, value in zip(words_given, [*words_given[1:], ""], strict=True)
+        if name in ("--claim", "--arg", "--one-draw")
+        for part in ([name] if name == "--one-draw" else [name, value])
+    ]
+    return shlex.join(["dpaudit", "trace", target, *options, "--data", "x.json", "--neighbor", "y.json"])
 
 
 def _replay(claim: ClaimView, file: str) -> Iterator[str]:

@@ -127,6 +127,19 @@ def test_private_datasets_stay_private(tmp_path: Path, attacked: Command) -> Non
     assert "71717" not in page
 
 
+def test_the_command_that_traces_has_the_options_of_the_attack(tmp_path: Path, attacked: Command) -> None:
+    (tmp_path / "once.py").write_text("def shift(data, by, rng):\n    return float(data[0]) + by\n")
+    (tmp_path / "x.json").write_text("[0]")
+    (tmp_path / "y.json").write_text("[1]")
+    called = ("once.py:shift", "--claim", "epsilon=1", "--one-draw", "--arg", "by=2")
+    assert attacked("attack", *called, "--data", "x.json", "--neighbor", "y.json", "--out", "out").code == 1
+    page = attacked("report", "out/results.json", "--maintainer", "").out
+    (command,) = re.findall("dpaudit trace [^`]+", page)
+    words = command.split()[1:]
+    assert words == ["trace", *called[:3], *called[4:], called[3], "--data", "x.json", "--neighbor", "y.json"]
+    assert attacked(*words).code == 1
+
+
 ZERO = """
 import numpy as np
 
