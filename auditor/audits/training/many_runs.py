@@ -31,7 +31,7 @@ from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, AuditResult, Verdict, usual_level
 from auditor.targets.content import spell_out, walk_parts
 from auditor.targets.process_settings import keep_apart
-from auditor.targets.sampler import make_generator
+from auditor.targets.sampler import check_seed, make_generator
 from auditor.targets.sources import hash_bytes, hash_parts, source_text
 
 Array = NDArray[np.float64]
@@ -191,12 +191,13 @@ def _check_arguments(
         raise SpecificationError(f"score must be callable, or None, got {score!r}")
     if not isinstance(claim, Guarantee):
         raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {claim!r}")
-    for name, value, least in (("runs", runs, 2), ("jobs", jobs, 1), ("seed", seed, 0)):
+    for name, value, least in (("runs", runs, 2), ("jobs", jobs, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise SpecificationError(f"{name} must be an integer of at least {least}, got {value!r}")
     if evidence not in EVIDENCE:
         raise SpecificationError(f"evidence must be one of {', '.join(EVIDENCE)}, got {evidence!r}")
     check_alpha(alpha)
+    check_seed(seed)
     if detect is not None:
         check_positive("detect", detect)
     if same_data(data, neighbor):

@@ -19,7 +19,7 @@ from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult
 from auditor.targets.process_settings import keep_apart
-from auditor.targets.sampler import make_generator
+from auditor.targets.sampler import check_seed, make_generator
 
 Array = NDArray[np.float64]
 
@@ -80,6 +80,7 @@ def plant_canaries(data: Any, canaries: Any, *, seed: int = 0) -> PlantedCanarie
     SpecificationError
         If there are fewer than two canaries, or their rows are not like those of the data.
     """
+    check_seed(seed)
     m = count_rows(canaries)
     if m < 2:
         raise SpecificationError(f"expected at least 2 canaries, got {m}")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.audits.training.steps import StepRecorder
 from auditor.errors import SpecificationError, check_positive
-from auditor.targets.sampler import make_generator
+from auditor.targets.sampler import check_seed, make_generator
 
 Array = NDArray[np.float64]
 
@@ -64,6 +64,7 @@ def record_opacus(
     at the first step: where it changes with the drawn batch, the noise does too.
     """
     _check_optimizer(optimizer, recorder)
+    check_seed(seed)
     shapes = [tuple(p.shape) for p in optimizer.params]
     tap = _Tap(
         optimizer,

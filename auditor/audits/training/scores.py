@@ -30,7 +30,7 @@ from auditor.evidence.one_run import (
 from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from auditor.results import AuditResult, Verdict, wealth_fields
 from auditor.targets.process_settings import keep_apart
-from auditor.targets.sampler import make_generator
+from auditor.targets.sampler import check_seed, make_generator
 
 Array = NDArray[np.float64]
 
@@ -180,6 +180,7 @@ def audit_scores(
     if assume not in ASSUMPTIONS:
         raise SpecificationError(f"assume must be one of {', '.join(ASSUMPTIONS)}, got {assume!r}")
     check_alpha(alpha)
+    check_seed(seed)
     if detect is not None:
         check_positive("detect", detect)
     whole = isinstance(guesses, int | np.integer) and not isinstance(guesses, bool)

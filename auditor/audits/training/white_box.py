@@ -23,7 +23,7 @@ from auditor.errors import SpecificationError, check_alpha, check_positive, requ
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
 from auditor.targets.process_settings import keep_apart
-from auditor.targets.sampler import make_generator
+from auditor.targets.sampler import check_seed, make_generator
 
 #: Parts of alpha: the level from the noise, the bets on coins, the tests. Without coins their part goes to the level.
 _LEVEL, _BETS, _TESTS = 0.5, 0.25, 0.25
@@ -86,7 +86,7 @@ def audit_steps(
     table = record.table() if isinstance(record, StepRecorder) else record
     if not isinstance(table, StepTable):
         raise SpecificationError(f"record must be a StepRecorder, or what read_steps gives, got {record!r}")
-    _check_arguments(table, claim, alpha, steps, detect)
+    _check_arguments(table, claim, alpha, steps, detect, seed)
     tossed = (table.included != UNKNOWN) & np.isfinite(table.score)
     tossing = bool((tossed & (table.coins < 1)).any())
     tests = [*check_steps(table), *_check_accountant(table, claim, steps)]
@@ -162,10 +162,13 @@ def audit_steps(
     )
 
 
-def _check_arguments(table: StepTable, claim: Guarantee, alpha: float, steps: int | None, detect: float | None) -> None:
+def _check_arguments(
+    table: StepTable, claim: Guarantee, alpha: float, steps: int | None, detect: float | None, seed: int
+) -> None:
     if not table.steps:
         raise SpecificationError("no step was recorded: call StepRecorder.add at every step")
     check_alpha(alpha)
+    check_seed(seed)
     if detect is not None:
         check_positive("detect", detect)
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):

@@ -104,6 +104,7 @@ def test_it_is_the_audit_of_the_scores() -> None:
         ({"alpha": 0.0}, "alpha must be a number in"),
         ({"assume": "luck"}, "assume must be one of"),
         ({"guesses": 500}, "guesses must be an integer from 1 to 400"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
     ],
 )
 def test_a_wrong_argument_is_refused_before_training(change: dict[str, Any], message: str) -> None:

@@ -160,6 +160,7 @@ def test_an_optimizer_that_does_not_fit_is_refused(change: Any, said: str) -> No
         ({"canary": [np.zeros(3)]}, "not all of them 0"),
         ({"canary": [[np.nan, 1.0, 1.0]]}, "finite"),
         ({"divisor": 0.0}, "divisor"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str) -> None:

@@ -126,6 +126,8 @@ def test_each_guess_depends_on_the_scores_and_earlier_coins_only() -> None:
         ([1.0, 2.0], [0.0, 1.0], {"guesses": 2}, "guesses = 2 has no effect on bets"),
         ([1.0, 2.0], [0.0, 1.0], {"detect": float("nan")}, "detect must be a positive number, got nan"),
         ([1.0, 2.0], [0.0, 1.0], {"detect": "2"}, "detect must be a positive number, got '2'"),
+        ([1.0, 2.0], [0.0, 1.0], {"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ([1.0, 2.0], [0.0, 1.0], {"seed": 1.5}, "seed must be an integer of at least 0, got 1.5"),
     ],
 )
 def test_bad_input_is_refused_with_the_value(inside: Any, outside: Any, options: Any, says: str) -> None:
@@ -133,6 +135,12 @@ def test_bad_input_is_refused_with_the_value(inside: Any, outside: Any, options:
         audit_scores(inside, outside, PureDP(1.0), **options)
     with pytest.raises(SpecificationError, match="claim must be a guarantee"):
         audit_scores([1.0, 2.0], [0.0, 1.0], 1.0)  # type: ignore[arg-type]
+
+
+def test_a_seed_of_numpy_is_that_integer() -> None:
+    inside, outside = gaussian(20, 3.0, 505)
+    one, two = (audit_scores(inside, outside, PureDP(1.0), seed=seed) for seed in (3, np.int64(3)))  # type: ignore[arg-type]
+    assert one == two
 
 
 def test_the_command_reads_all_kinds_of_files(dpaudit: Command, tmp_path: Path) -> None:

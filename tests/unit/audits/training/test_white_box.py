@@ -270,6 +270,7 @@ def test_other_shapes_at_a_later_step_are_refused() -> None:
         (CLAIM, {"alpha": 1.5}, "alpha must be a number in"),
         (CLAIM, {"steps": 0}, "steps must be a positive integer"),
         (CLAIM, {"detect": 0}, "detect must be a positive number, got 0"),
+        (CLAIM, {"seed": "1"}, "seed must be an integer of at least 0, got '1'"),
     ],
 )
 def test_a_wrong_argument_is_refused(claim: Any, options: dict[str, Any], message: str) -> None:
