@@ -25,9 +25,9 @@ def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np
     Parameters
     ----------
     path : Path
-        .csv (one column, or several with names), .json (an array of numbers) or .npy.
+        .csv (one column, or several with names), .json (an array of numbers), .npy or .parquet.
     column : str or None
-        Column of a CSV file; None if it has one only.
+        Column of a CSV or Parquet file; None if it has one only.
     missing : {"error", "drop"}
         What becomes of empty cells, null and NaN.
 
@@ -75,30 +75,56 @@ def _refuse_empty_lines(path: Path) -> None:
             )
 
 
-def _pick_column(path: Path, table: Any, column: str | None) -> Any:
-    names = [str(name) for name in table.columns]
+def _pick_column(path: Path, table: Any, column: str | None) -> list[Any]:
+    """Scores of one column, None where one is missing."""
+    of_text = path.suffix.lower() == ".csv"
+    names = _read_heading(path) if of_text else [str(name) for name in table.columns]
     if column is None:
-        if len(names) > 1:
+        if len(names) != 1:
             raise SpecificationError(f"{str(path)!r} has the columns {', '.join(names)}: choose one by --column")
-        try:  # a file of numbers without a heading: the first of them was taken for one
-            first = [float(names[0])]
-        except ValueError:
-            first = []
-        return [*first, *table.iloc[:, 0]]
+        first = _score_of_heading(path, names[0]) if of_text else []
+        return [*first, *_list_values(table.iloc[:, 0])]
     if column not in names:
         raise SpecificationError(f"{str(path)!r} has no column {column!r}; it has {', '.join(names)}")
-    if path.suffix.lower() == ".csv":
-        _refuse_equal_names(path, column)
-    return list(table[table.columns[names.index(column)]])
+    if names.count(column) > 1:
+        raise SpecificationError(f"{str(path)!r} has {names.count(column)} columns of the name {column!r}: rename them")
+    if of_text and names != [str(k) for k in range(len(names))] and all(map(_is_number, names)):
+        raise SpecificationError(
+            f"{str(path)!r}: its first line holds numbers, {', '.join(names)}, which would be lost as names of "
+            "columns: write names above it"
+        )
+    return _list_values(table.iloc[:, names.index(column)])
 
 
-def _refuse_equal_names(path: Path, column: str) -> None:
-    """Refuse two columns of one name: pandas numbers them."""
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _list_values(column: Any) -> list[Any]:
+    """Values of a column, None where it has none, of whatever type."""
+    return [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
+
+
+def _read_heading(path: Path) -> list[str]:
+    """Names of columns as they are in a CSV file: pandas numbers equal ones."""
     import pandas as pd  # takes longer to import than all the rest together
 
-    heads = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
-    if heads.count(column) > 1:
-        raise SpecificationError(f"{str(path)!r} has {heads.count(column)} columns of the name {column!r}: rename them")
+    names: list[str] = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
+    return names
+
+
+def _score_of_heading(path: Path, name: str) -> list[float]:
+    """The first score, where a file of numbers has no heading: it was taken for one."""
+    if name == "0":  # pandas writes it above numbers that have no name
+        raise SpecificationError(
+            f"{str(path)!r}: its first line, 0, is a score or the name of the column; give --column 0 if it is the "
+            "name, and else write a name above it"
+        )
+    return [float(name)] if _is_number(name) else []
 
 
 @click.command(short_help="Audit canary scores of one training run.")

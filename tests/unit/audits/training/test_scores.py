@@ -12,6 +12,7 @@ import pytest
 
 from auditor import audit_scores
 from auditor.audits.training.scores import ASSUMPTIONS, INDEPENDENT, NOTHING, guess_in_order, read_scores
+from auditor.cli.scores import read_scores_file
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
 from tests.commandline import Command
@@ -107,6 +108,13 @@ def test_each_guess_depends_on_the_scores_and_earlier_coins_only() -> None:
     assert (again_right[:-2] == right[:-2]).all()
 
 
+class NeedsGradient:
+    """A tensor that numpy cannot read."""
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        raise RuntimeError("use detach")
+
+
 @pytest.mark.parametrize(
     ("inside", "outside", "options", "says"),
     [
@@ -120,6 +128,8 @@ def test_each_guess_depends_on_the_scores_and_earlier_coins_only() -> None:
         (np.zeros(2, "datetime64[s]"), [0.0, 1.0], {}, "must be numbers: got datetime"),
         ([[1.0, 2.0]], [0.0], {}, "got shape"),
         (list(range(100)), [0.0], {}, "not from fair coins"),
+        (np.ma.masked_array([1.0, 999.0], [False, True]), [0.0, 1.0], {}, "must be numbers: entry 2 is masked"),
+        (NeedsGradient(), [0.0, 1.0], {}, "must be numbers: use detach"),
         ([1.0, 2.0], [0.0, 1.0], {"assume": "hope"}, "'hope'"),
         ([1.0, 2.0], [0.0, 1.0], {"alpha": 0}, "got 0"),
         ([1.0, 2.0], [0.0, 1.0], {"guesses": 5}, "from 1 to 4, got 5"),
@@ -165,6 +175,17 @@ def test_the_command_reads_all_kinds_of_files(dpaudit: Command, tmp_path: Path) 
     assert dpaudit("scores", lines, tmp_path / "out.npy", *claim).out == named.out
 
 
+def test_columns_of_pandas_that_can_have_no_value_are_read(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"0": pd.array([1, None, 2], "Int64")}).to_parquet(tmp_path / "whole.parquet")
+    pd.DataFrame({"in": pd.array([True, None, False], "boolean")}).to_parquet(tmp_path / "truth.parquet")
+    assert read_scores_file(tmp_path / "whole.parquet", None, "drop").tolist() == [1.0, 2.0]
+    assert read_scores_file(tmp_path / "truth.parquet", "in", "drop").tolist() == [1.0, 0.0]
+    with pytest.raises(SpecificationError, match="score 2 is missing"):
+        read_scores_file(tmp_path / "whole.parquet", "0", "error")
+
+
 def test_the_command_refuses_what_it_cannot_read(dpaudit: Command, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("loss,name\n1.5,a\n,b\n", encoding="utf-8")
     (tmp_path / "out.json").write_text("[1.0, null, 2.0]", encoding="utf-8")
@@ -174,8 +195,13 @@ def test_the_command_refuses_what_it_cannot_read(dpaudit: Command, tmp_path: Pat
     (tmp_path / "blank.csv").write_text("loss\n1.5\n\n2.5\n", encoding="utf-8")
     np.save(tmp_path / "times.npy", np.zeros(2, "datetime64[s]"))
     (tmp_path / "twice.csv").write_text("loss,loss,name\n1.5,9.5,a\n2.5,8.5,b\n", encoding="utf-8")
+    (tmp_path / "bare.csv").write_text("0.5,0.7\n1.5,9.5\n", encoding="utf-8")
+    (tmp_path / "pandas.csv").write_text("0\n1.5\n", encoding="utf-8")  # as a Series without a name is written
     claim = ("--claim", "epsilon=1")
     for arguments, says in (
+        (("twice.csv", "some.json", "--column", "loss.1"), "no column 'loss.1'; it has loss, loss, name"),
+        (("bare.csv", "some.json", "--column", "0.5"), "its first line holds numbers, 0.5, 0.7"),
+        (("pandas.csv", "some.json"), "its first line, 0, is a score or the name of the column"),
         (("in.csv", "out.json"), "choose one by --column"),
         (("in.csv", "out.json", "--column", "lose"), "no column 'lose'"),
         (("twice.csv", "some.json", "--column", "loss"), "2 columns of the name 'loss'"),
