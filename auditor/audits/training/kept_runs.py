@@ -54,16 +54,18 @@ class KeptRuns:
         self.outputs: dict[int, Array] = {}
         self.unreadable = 0
         self._torn = False
-        if self.path.exists():
-            self._read(dict(about))
-        else:
-            try:
+        try:
+            if self.path.exists():
+                self._read(dict(about))
+            else:
                 directory.mkdir(parents=True, exist_ok=True)
-            except FileExistsError:
-                raise SpecificationError(f"directory must be a folder, got the file {str(directory)!r}") from None
-            partial = self.path.with_name(f"{NAME}.{os.getpid()}.part")
-            partial.write_bytes(write_json_line({"schema": SCHEMA, "about": dict(about)}))
-            partial.replace(self.path)
+                partial = self.path.with_name(f"{NAME}.{os.getpid()}.part")
+                partial.write_bytes(write_json_line({"schema": SCHEMA, "about": dict(about)}))
+                partial.replace(self.path)
+        except FileExistsError:
+            raise SpecificationError(f"directory must be a folder, got the file {str(directory)!r}") from None
+        except OSError as error:
+            raise SpecificationError(f"directory {str(directory)!r} cannot keep runs: {error}") from error
 
     def add(self, run: int, output: Array) -> None:
         """Keep the output of a run on the disk.

@@ -144,6 +144,8 @@ def audit_runs(
     if len(shapes) > 1:
         raise SpecificationError(f"outputs of all runs must have one shape, got {sorted(shapes)}")
     values = np.array([outputs[run] for run in range(runs)])
+    if values.ndim > 2:
+        values = values.reshape(runs, -1)
     coins = np.array([_coin(seed, run) for run in range(runs)])
     labels: dict[str, Any] = {
         **fields_of_claim(id, id.partition("/")[0], claim, "L1"),
@@ -258,7 +260,10 @@ def _make_run(train: Train, data: Any, score: Score | None, seed: int, run: int)
     model = train(_copy_data(data), make_generator(seed, "runs", "training", run))
     what = "the model" if score is None else "the score"
     output = model if score is None else score(model)
-    return run, read_numbers(f"{what} must be a number or an array of numbers", output)
+    found = read_numbers(f"{what} must be a number or an array of numbers", output)
+    if not found.size:
+        raise SpecificationError(f"{what} must be a number or an array of numbers: got none, of shape {found.shape}")
+    return run, found
 
 
 def _make_runs(
@@ -334,7 +339,7 @@ def guess_from_past(values: Array, coins: NDArray[np.bool_]) -> NDArray[np.bool_
     ndarray of bool of shape (n,)
         Guesses.
     """
-    rows = np.nan_to_num(values.reshape(len(values), -1), nan=0.0, posinf=1e150, neginf=-1e150)
+    rows = np.nan_to_num(values.reshape(len(values), -1), nan=0.0).clip(-1e150, 1e150)
     guesses = np.ones(len(rows), dtype=bool)
     for k in range(len(rows)):
         x, y = rows[:k][coins[:k]], rows[:k][~coins[:k]]
@@ -343,7 +348,8 @@ def guess_from_past(values: Array, coins: NDArray[np.bool_]) -> NDArray[np.bool_
         apart, middle = x.mean(axis=0) - y.mean(axis=0), 0.5 * (x.mean(axis=0) + y.mean(axis=0))
         spread = ((x - x.mean(axis=0)) ** 2).sum(axis=0) + ((y - y.mean(axis=0)) ** 2).sum(axis=0)
         variance = (spread + _PRIOR * max(float(spread.mean()) / k, 1e-300)) / k
-        guesses[k] = float((rows[k] - middle) @ (apart / variance)) > 0
+        with np.errstate(over="ignore", invalid="ignore"):  # any guess is valid
+            guesses[k] = float((rows[k] - middle) @ (apart / variance)) > 0
     return guesses
 
 

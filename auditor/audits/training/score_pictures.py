@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 
 #: Bins between the ends that are shown, and the part of the scores beyond each end, which falls into the outer bins.
 BINS, TAIL = 24, 0.005
+#: Largest edge of a bin: the distance of any two is a float.
+_WIDEST = float(np.finfo(np.float64).max) / 4
 #: Thresholds of the events that are shown: quantiles of all scores.
 THRESHOLDS: Array = np.linspace(0.025, 0.975, 39)
 #: Places at which the claimed cap is given: steps of 0.02, and smaller ones near 0, where caps are steep.
@@ -32,7 +34,7 @@ def count_scores(inside: Array, outside: Array) -> dict[str, Any]:
     dict
         ``edges`` of the bins, and counts of each side; scores beyond an end are counted in the outer bin.
     """
-    low, high = np.quantile(np.concatenate([inside, outside]), [TAIL, 1 - TAIL])
+    low, high = np.quantile(np.concatenate([inside, outside]).clip(-_WIDEST, _WIDEST), [TAIL, 1 - TAIL])
     if not high > low:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, BINS + 1)

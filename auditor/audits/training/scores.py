@@ -291,7 +291,8 @@ def guess_in_order(scores: Scores, epsilon: float, seed: int) -> tuple[Array, Ar
         likely = np.maximum(share, 1.0 - share)
         right[side::2] = coins == guess
         # The best part of the largest bet, p / (1 - p) (likely / p - 1) = (likely - p) / (1 - p), and never nothing.
-        sure[side::2] = np.clip((likely - bar) / (1.0 - bar), 0.05, 1.0)
+        with np.errstate(divide="ignore"):  # no guess is likelier than an epsilon of 37 and more allows
+            sure[side::2] = np.clip((likely - bar) / (1.0 - bar), 0.05, 1.0)
     return right, sure
 
 

@@ -176,6 +176,26 @@ def test_a_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(SpecificationError, match="directory must be a folder, got the file"):
         audited(directory=tmp_path / "file", runs=2)
+    with pytest.raises(SpecificationError, match=r"within' cannot keep runs: .*Not a directory"):
+        audited(directory=tmp_path / "file" / "within", runs=2)
+    (tmp_path / "folder" / NAME).mkdir(parents=True)
+    with pytest.raises(SpecificationError, match=r"folder' cannot keep runs: .*Is a directory"):
+        audited(directory=tmp_path / "folder", runs=2)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("evidence", EVIDENCE)
+def test_outputs_of_any_shape_and_size_are_audited(evidence: str) -> None:
+    row, table, huge = (
+        audited(score=score, runs=30, evidence=evidence)
+        for score in (
+            lambda model: np.outer([1.0, 2.0], model).ravel(),
+            lambda model: np.outer([1.0, 2.0], model),
+            lambda model: np.sign(model[0]) * 1.7e308,
+        )
+    )
+    assert (table.lower_bound, table.event) == (row.lower_bound, row.event)
+    assert huge.record["canary_scores"]["edges"][-1] == pytest.approx(4.5e307, rel=0.01)
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
@@ -275,6 +295,10 @@ def test_right_guesses_bound_every_notion() -> None:
         ({"neighbor": [1]}, "are the same dataset"),
         ({"score": lambda model: "no"}, "the score must be a number"),
         ({"score": lambda model: None}, "the score must be a number or an array of numbers: got None"),
+        (
+            {"score": lambda model: model[:0]},
+            "an array of numbers: got none, of shape",
+        ),
         ({"score": lambda model: model + 1j}, "the score must be a number or an array of numbers: got"),
         ({"score": lambda model: model[: 1 + int(model[0] > 0)]}, "outputs of all runs must have one shape"),
     ],

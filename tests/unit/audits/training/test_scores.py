@@ -147,6 +147,16 @@ def test_bad_input_is_refused_with_the_value(inside: Any, outside: Any, options:
         audit_scores([1.0, 2.0], [0.0, 1.0], 1.0)  # type: ignore[arg-type]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("assume", ASSUMPTIONS)
+def test_scores_and_claims_at_the_ends_of_floats_are_audited(assume: str) -> None:
+    audit_scores([1.0] * 40, [0.0] * 40, PureDP(800.0), assume=assume)
+    result = audit_scores([1.7e308] * 40, [-1.7e308] * 40, PureDP(1.0), assume=assume)
+    assert result.verdict == "violation"
+    counts = result.record["canary_scores"]
+    assert (counts["inside"][-1], counts["outside"][0]) == (40, 40)
+
+
 def test_a_seed_of_numpy_is_that_integer() -> None:
     inside, outside = gaussian(20, 3.0, 505)
     one, two = (audit_scores(inside, outside, PureDP(1.0), seed=seed) for seed in (3, np.int64(3)))  # type: ignore[arg-type]
