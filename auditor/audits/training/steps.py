@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +23,10 @@ IntArray = NDArray[np.int64]
 KEPT = 256
 #: No answer, where a whole number stands for one.
 UNKNOWN = -1
+#: Largest coordinate of a vector, and smallest clip norm and noise multiplier: sums of squares are floats.
+_MOST, _FINEST = 1e100, 1e-20
+#: Members of a table that are not of each step.
+_OF_RUN = ("drawn", "layers", "positions", "examples", "coin")
 #: Version of the file of a record.
 _FORMAT = 1
 
@@ -161,9 +164,8 @@ class StepRecorder:
     _drawn: IntArray = field(default_factory=lambda: np.zeros(0, np.int64), init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_positive("clip", self.clip)
-        check_positive("noise_multiplier", self.noise_multiplier)
-        check_finite(clip=self.clip, noise_multiplier=self.noise_multiplier)
+        _check_scale("clip", self.clip)
+        _check_scale("noise_multiplier", self.noise_multiplier)
         check_seed(self.seed)
         _check_probability("sampling_rate", self.sampling_rate)
         if self.coin is not None:
@@ -276,7 +278,7 @@ class StepRecorder:
         known = self._rows and all(row["repeated"] != UNKNOWN for row in self._rows[1:]) and len(self._drawn)
         columns: dict[str, Any] = {}
         for part in fields(StepTable):
-            if part.name in ("drawn", "layers", "positions", "examples", "coin"):
+            if part.name in _OF_RUN:
                 continue
             kind = np.int64 if part.type == "IntArray" else np.float64
             columns[part.name] = np.array([row[part.name] for row in self._rows], dtype=kind)
@@ -302,10 +304,8 @@ class StepRecorder:
 
     def _read_claims(self, clip: float | None, multiplier: float | None, rate: float | None) -> dict[str, Any]:
         found = {
-            "clip": check_positive("clip", self.clip if clip is None else clip),
-            "multiplier": check_positive(
-                "noise_multiplier", self.noise_multiplier if multiplier is None else multiplier
-            ),
+            "clip": _check_scale("clip", self.clip if clip is None else clip),
+            "multiplier": _check_scale("noise_multiplier", self.noise_multiplier if multiplier is None else multiplier),
             "rate": self.sampling_rate if rate is None else rate,
         }
         _check_probability("sampling_rate", found["rate"])
@@ -322,7 +322,10 @@ class StepRecorder:
             return size, None
         if self.examples is None:
             raise SpecificationError("batch lists examples: say how many there are by StepRecorder(..., examples=...)")
-        which = np.asarray(batch)
+        try:
+            which = np.asarray(batch)
+        except ValueError as error:
+            raise SpecificationError(f"batch must hold integers, got {batch!r}: {error}") from None
         whole = which.size == 0 or np.issubdtype(which.dtype, np.integer)
         if which.ndim != 1 or not whole or (which.size and not 0 <= which.min() <= which.max() < self.examples):
             raise SpecificationError(f"batch must hold integers from 0 to {self.examples - 1}, got {batch!r}")
@@ -364,16 +367,29 @@ def read_steps(path: str | Path) -> StepTable:
         If the file is no such record.
     """
     try:
-        with np.load(Path(path), allow_pickle=False) as stored:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
             if int(stored["format"]) != _FORMAT:
                 raise SpecificationError(f"{str(path)!r} is a record of format {stored['format']}, expected {_FORMAT}")
-            values = {part.name: stored[part.name] for part in fields(StepTable)}
-    except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error:
-        if isinstance(error, SpecificationError):
-            raise
-        raise SpecificationError(f"{str(path)!r} is no record of steps: {error}") from None
-    values |= {name: float(values[name]) for name in ("examples", "coin")}
+            values = {part.name: _check_column(part, stored[part.name]) for part in fields(StepTable)}
+        steps, layers, kept = (len(values[name]) for name in ("clip", "layers", "positions"))
+        widths = {"squares": (layers,), "cosines": (layers,), "kept": (kept,)}
+        for name in (part.name for part in fields(StepTable) if part.name not in _OF_RUN):
+            if values[name].shape != (shape := (steps, *widths.get(name, ()))):
+                raise ValueError(f"{name} has the shape {values[name].shape}, expected {shape}")
+    except SpecificationError:
+        raise
+    except Exception as error:  # whatever the readers of a torn file raise
+        raise SpecificationError(f"{str(path)!r} is no record of steps: {error}") from error
     return StepTable(**values)
+
+
+def _check_column(part: Field[Any], value: Any) -> Any:
+    """What a record holds, of the type that it must have."""
+    if part.type == "float":
+        return float(value)
+    if value.ndim == 0 or value.dtype.kind != ("i" if part.type == "IntArray" else "f"):
+        raise TypeError(f"{part.name} has the type {value.dtype} and the shape {value.shape}")
+    return value
 
 
 def choose_positions(layers: Sequence[int], seed: int) -> IntArray:
@@ -412,15 +428,18 @@ def _starts(layers: Sequence[int]) -> IntArray:
 
 def _flatten_layers(name: str, given: Any) -> tuple[Array, tuple[int, ...]]:
     """A vector, and the coordinates of each layer."""
-    parts = given if isinstance(given, list | tuple) and any(np.ndim(part) > 0 for part in given) else [given]
+    layered = isinstance(given, list | tuple) and any(isinstance(part, list) or np.ndim(part) > 0 for part in given)
+    parts = given if layered else [given]
     what = f"{name} must be a vector of numbers, or a list of arrays"
     arrays = [read_numbers(what, part).ravel() for part in parts]
     if not all(len(part) for part in arrays):
         raise SpecificationError(f"{name} must have coordinates in every layer, got {[len(part) for part in arrays]}")
     vector = np.concatenate(arrays)
-    wrong = np.flatnonzero(~np.isfinite(vector))
+    wrong = np.flatnonzero(~(np.abs(vector) <= _MOST))
     if len(wrong):
-        raise SpecificationError(f"{name}: coordinate {wrong[0]} is {vector[wrong[0]]}, not finite")
+        value = float(vector[wrong[0]])
+        what = f"beyond {_MOST:g}" if math.isfinite(value) else "not finite"
+        raise SpecificationError(f"{name}: coordinate {wrong[0]} is {value}, {what}")
     return vector, tuple(map(len, arrays))
 
 
@@ -439,6 +458,15 @@ def _read_norms(name: str, norms: ArrayLike | None) -> tuple[float, float]:
     if found.size and not (np.isfinite(found).all() and found.min() >= 0):
         raise SpecificationError(f"{name} must be finite numbers of at least 0, got {norms!r}")
     return (float(found.max()), float(found.sum())) if found.size else (0.0, 0.0)
+
+
+def _check_scale(name: str, value: Any) -> float:
+    """Raise unless squares of numbers in these units are floats."""
+    found = check_positive(name, value)
+    check_finite(**{name: found})
+    if not _FINEST <= found <= 1 / _FINEST:
+        raise SpecificationError(f"{name} must be from {_FINEST:g} to {1 / _FINEST:g}, got {value!r}")
+    return found
 
 
 def _check_probability(name: str, value: object) -> None:

@@ -171,7 +171,7 @@ def _check_arguments(
     check_seed(seed)
     if detect is not None:
         check_positive("detect", detect)
-    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
+    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1):
         raise SpecificationError(f"steps must be a positive integer, got {steps!r}")
     sampled = bool((table.rate < 1).any())
     composed = isinstance(claim, ApproxDP) and claim.delta > 0

@@ -247,6 +247,11 @@ def test_a_wrong_claim_is_refused(options: dict[str, Any], message: str) -> None
         ({"released": [1.0], "canary": [1.0], "batch": 11}, "batch must be a number of examples, at most 10"),
         ({"released": [1.0], "canary": [1.0], "norms": [-1.0]}, "norms must be finite numbers"),
         ({"released": ["a"], "canary": [1.0]}, "released must be a vector of numbers"),
+        ({"released": [1e160], "canary": [1.0]}, "released: coordinate 0 is 1e.160, beyond 1e.100"),
+        ({"released": [[[1.0], [2.0, 3.0]]], "canary": [1.0]}, "released must be a vector of numbers"),
+        ({"released": [1.0], "canary": [1.0], "batch": [[1], [2, 3]]}, "batch must hold integers"),
+        ({"released": [1.0], "canary": [1.0], "clip": math.inf}, "clip must be a finite number, got inf"),
+        ({"released": [1.0], "canary": [1.0], "noise_multiplier": 1e-300}, "noise_multiplier must be from 1e-20"),
     ],
 )
 def test_a_wrong_step_is_refused_and_not_added(step: dict[str, Any], message: str) -> None:
@@ -308,6 +313,18 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "torn.npz").write_bytes(b"PK\x03\x04")
     with pytest.raises(SpecificationError, match="no record of steps"):
         read_steps(tmp_path / "torn.npz")
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    train(1, rate=1.0, noise=FULL, steps=2).save(tmp_path / "fine.npz")
+    fine = dict(np.load(tmp_path / "fine.npz"))
+    np.savez(tmp_path / "short.npz", **fine | {"score": fine["score"][:1]})
+    np.savez(tmp_path / "texts.npz", **fine | {"score": fine["score"].astype(str)})
+    for name, says in (
+        ("array.npy", "no record of steps"),
+        ("short.npz", r"score has the shape \(1,\), expected \(2,\)"),
+        ("texts.npz", "score has the type <U"),
+    ):
+        with pytest.raises(SpecificationError, match=says):
+            read_steps(tmp_path / name)
     with pytest.raises(SpecificationError, match="record must be a StepRecorder, or what read_steps gives, got None"):
         audit_steps(None, CLAIM)  # type: ignore[arg-type]
     with pytest.raises(SpecificationError, match="clip must be a finite number, got inf"):
