@@ -172,7 +172,12 @@ def join_rows(data: Any, more: Any) -> Any:
     if isinstance(data, np.ndarray):
         if data.shape[1:] != np.shape(more)[1:]:
             raise SpecificationError(f"rows have the shapes {data.shape[1:]} and {np.shape(more)[1:]}")
-        return np.concatenate([data, more])
+        if isinstance(data, np.ma.MaskedArray) or isinstance(more, np.ma.MaskedArray):
+            return np.ma.concatenate([data, more])  # type: ignore[no-untyped-call]
+        joined = np.concatenate([data, more])
+        if (data.dtype.kind in "biufc") != (joined.dtype.kind in "biufc"):  # numbers would be texts, or objects
+            raise SpecificationError(f"rows have the types {data.dtype} and {np.asarray(more).dtype}")
+        return joined
     return [*data, *more]
 
 

@@ -58,6 +58,11 @@ def test_datasets_of_every_kind_take_canaries(data: Any, canaries: Any) -> None:
     assert len(rows) == before + planted.included.sum()
 
 
+def test_masked_entries_stay_masked() -> None:
+    planted = plant_canaries(np.ma.masked_array([1.0, 999.0], [False, True]), np.ones(4))
+    assert planted.data.mask.tolist() == [False, True] + [False] * int(planted.included.sum())
+
+
 def test_a_table_takes_canaries() -> None:
     pd = pytest.importorskip("pandas")
     planted = plant_canaries(pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": np.arange(10.0)}))
@@ -99,6 +104,7 @@ def test_it_is_the_audit_of_the_scores() -> None:
         ({"score": "loss"}, "score must be callable"),
         ({"canaries": np.eye(400)[:1]}, "at least 2 canaries, got 1"),
         ({"canaries": np.eye(30)}, "rows have the shapes"),
+        ({"canaries": np.full((400, 400), "a")}, "rows have the types float64 and <U1"),
         ({"canaries": [1, 2]}, "rows have the shapes|of different kinds|must"),
         ({"claim": "epsilon=1"}, "claim must be a guarantee"),
         ({"alpha": 0.0}, "alpha must be a number in"),
