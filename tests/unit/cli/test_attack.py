@@ -209,6 +209,22 @@ def test_private_data_are_not_printed_raised_or_named(
     assert "ZQ" not in said_anywhere(said, Path("out"))
 
 
+def test_the_beginning_of_what_a_target_prints_is_shown(
+    tmp_path: Path, dpaudit: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = "def loud(data, rng):\n    print('drawn on', data)\n    return int(rng.integers(2))\n"
+    (tmp_path / "loud.py").write_text(code, encoding="utf-8")
+    asked = ("--one-draw", "--claim", "epsilon=1", "--relation", "replace-one", "--domain", "0,1", "--rows", "1")
+    said = dpaudit("attack", "loud.py:loud", *asked, "--draws", "2000", "--out", "out")
+    assert said.code in (0, 3)
+    assert "drawn on" not in said.out
+    assert said.err.count("drawn on [") > 300
+    assert said.err.count("the target prints more than 5,000 characters") == 1
+    assert len(said.err) < 6_000
+    assert "reports are in out" in said.err
+
+
 def test_replay_of_private_data_prints_nothing_of_them(
     dpaudit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
