@@ -49,7 +49,7 @@ def render_junit(results: Mapping[str, Any] | RunView, run: Mapping[str, Any] | 
 
 
 def _is_error(claim: ClaimView) -> bool:
-    return claim.unexpected and (claim.verdict == "error" or claim.verdict == claim.expected)
+    return claim.unexpected and (claim.verdict == "error" or claim.check_failed)
 
 
 def _numbers(claims: tuple[ClaimView, ...] | list[ClaimView]) -> dict[str, str]:

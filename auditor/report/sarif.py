@@ -70,7 +70,7 @@ def _rule(entry: str, title: str) -> dict[str, Any]:
 
 
 def _result(claim: ClaimView, rule: int) -> dict[str, Any]:
-    warning = claim.verdict != claim.expected and claim.verdict in ("deviation", "inconclusive")
+    warning = not claim.check_failed and claim.verdict in ("deviation", "inconclusive")
     suppressed = [{"kind": "external", "justification": claim.known}] if claim.known else []
     record = {
         "physicalLocation": {

@@ -285,14 +285,21 @@ class ClaimView:
         return -math.log10(self.alpha) if 0 < self.alpha < 1 else None
 
     @property
+    def check_failed(self) -> bool:
+        """The auditor's own check failed, so that the verdict is not to be trusted."""
+        return self.text("sandwich").startswith("failed") or (not self.ok and self.verdict == self.expected)
+
+    @property
     def surprise(self) -> str:
         """What is wrong with the result, empty if all is as expected."""
         if self.ok:
             return ""
+        check = f"the auditor's own check {self.text('sandwich') or 'failed'}"
         if self.verdict != self.expected:
             new = f", new to the baseline: {self.new}" if self.new else ""
-            return f"{self.verdict} where {self.expected} was expected{new}"
-        return f"the auditor's own check {self.text('sandwich') or 'failed'}"
+            also = f"; {check}" if self.check_failed else ""
+            return f"{self.verdict} where {self.expected} was expected{new}{also}"
+        return check
 
     @property
     def replay(self) -> str:

@@ -82,7 +82,7 @@ class Finding:
         The result has its id and verdict.
         """
         said = []
-        cause, level = cause_of_result(result), level_of_result(result)
+        cause, level, exact = cause_of_result(result), level_of_result(result), _exact_level(result)
         if self.causes is not None and kind_of(cause) not in map(kind_of, self.causes):
             known = " or ".join(one or "none" for one in self.causes)
             said.append(f"another cause: the baseline has {known}, found was {cause or 'none'}")
@@ -91,6 +91,9 @@ class Finding:
             said.append(
                 f"a higher level: the baseline goes up to {symbol} = {self.up_to:.4g}, certified is {level:.4g}"
             )
+        elif self.up_to is not None and exact is not None and exact > self.up_to:  # an audit may stop far below it
+            symbol = result.symbol or "level"
+            said.append(f"a higher level: the baseline goes up to {symbol} = {self.up_to:.4g}, exact is {exact:.4g}")
         return "; ".join(said)
 
 
@@ -134,6 +137,16 @@ def level_of_result(result: AuditResult) -> float | None:
     return None if level is None or math.isnan(level) else float(f"{level:.8g}")
 
 
+def _exact_level(result: AuditResult) -> float | None:
+    """Exact level of a violation or deviation, where it is known and no failed check speaks against it.
+
+    Slightly rounded down, as a baseline has levels of 8 digits.
+    """
+    if result.verdict not in FLAGGED or result.exact is None or math.isnan(result.exact):
+        return None
+    return result.exact * (1 - 1e-8)
+
+
 def find_leeway(result: AuditResult) -> float | None:
     """Level up to which a finding is forgiven.
 
@@ -149,6 +162,10 @@ def find_leeway(result: AuditResult) -> float | None:
     the end of their budget differed by 1.05 at most; a quarter more is for a budget that is somewhat larger. No verdict
     rests on these factors: too small a one makes a finding new that says what it is compared with, and too large a one
     hides a change for the worse by less than the factor, of the same kind of cause.
+
+    An audit that stops at the verdict certifies little more than the claim, however large the leak is: of randomised
+    response against ε = 1 it certifies 1.0 where the level is 1.1, and 1.2 where the answer is always true. So it shows
+    another kind of cause, and hardly ever a larger leak; `list_notices` says so.
 
     An event that is impossible on one side, such as bits of a float, certifies more with every draw. So a baseline goes
     with the budget at which it was made; ``up_to = inf`` forgives a kind of cause at any level.
@@ -433,6 +450,18 @@ def list_notices(baseline: Baseline, results: Sequence[AuditResult]) -> list[str
         elif not result.known:
             expected = " as expected" if result.ok else ""
             lines.append(f"{finding.id}: stale: known as {finding.verdict}, now {result.verdict}{expected}")
+    stopped = sum(_stopped_below(baseline.findings[result.id], result) for result in results if result.known)
+    if stopped:
+        lines.append(
+            f"{stopped} known finding{'s' * (stopped != 1)} stopped at the verdict, so that a larger leak of the same "
+            "kind of cause would hardly show; --level standard certifies how large it is"
+        )
     if absent:
         lines.append(f"{absent} of {len(baseline.findings)} entries are of claims that were not audited here")
     return [f"baseline: {line}" for line in lines]
+
+
+def _stopped_below(finding: Finding, result: AuditResult) -> bool:
+    """Whether an audit ended at the verdict, so that it says little of how large a known leak is."""
+    limited = finding.up_to is not None and math.isfinite(finding.up_to)
+    return limited and result.stop == "verdict" and result.exact is None and level_of_result(result) is not None

@@ -188,6 +188,8 @@ def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], names:
         for what, key in (("", "verdict"), ("expected ", "expected"), ("claimed ", "claimed")):
             if old[id_][key] != new[id_][key]:
                 changes.append(f"{what}{old[id_][key]} -> {new[id_][key]}")
+        was, now = (_list_conditions(claim) for claim in (old[id_], new[id_]))
+        changes += [f"{what} {was[what]} -> {now[what]}" for what in was if was[what] != now[what]]
         verdicts += bool(changes)
         if not changes and old[id_]["lower_bound"] != new[id_]["lower_bound"]:
             changes.append(
@@ -202,6 +204,16 @@ def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], names:
             f"{bounds} in the lower bound only, {alone} in one of the two only"
         )
     return lines
+
+
+def _list_conditions(claim: Mapping[str, Any]) -> dict[str, str]:
+    """What a verdict goes with: the notion, what was left out, and the auditor's own check."""
+    failed = str(claim.get("sandwich") or "").startswith("failed")
+    return {
+        "notion": str(claim.get("notion") or "not given"),
+        "ignored": ", ".join(map(str, claim.get("ignore") or ())) or "nothing",
+        "the auditor's own check": "failed" if failed else "not failed",
+    }
 
 
 def list_unreproduced(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -628,6 +628,29 @@ def test_results_of_the_first_schema_are_read_and_compared(dpaudit: Command, res
     assert "1.5" not in (tmp_path / "old" / "report.md").read_text(encoding="utf-8").partition("## All claims")[2]
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"ok": False, "sandwich": "failed: x"}, "the auditor's own check not failed -> failed"),
+        ({"ignore": ["floating-point"]}, "ignored nothing -> floating-point"),
+        ({"notion": "zCDP"}, "-> zCDP"),
+    ],
+)
+def test_diff_shows_what_a_verdict_goes_with(
+    changed: dict[str, Any], said: str, dpaudit: Command, results: Path, tmp_path: Path
+) -> None:
+    content = read(results)
+    content["claims"][1] |= changed
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(content), encoding="utf-8")
+    found = dpaudit("diff", results, other)
+    assert found.code == 1
+    assert said in found.out
+    assert found.out.endswith(
+        "1 of 3 claims differ: 1 in verdict or claim, 0 in the lower bound only, 0 in one of the two only\n"
+    )
+
+
 def test_diff_shows_verdicts_bounds_and_missing_claims(dpaudit: Command, results: Path, tmp_path: Path) -> None:
     content = read(results)
     exact, held, strong = content["claims"]

@@ -237,6 +237,27 @@ def test_another_cause_or_a_higher_level_is_a_new_finding(cause: str, bound: flo
     assert apply_baseline(known(VIOLATION), [result_from(marked.to_json())])[0].new == marked.new
 
 
+def test_an_exact_level_above_what_is_forgiven_is_a_new_finding() -> None:
+    """An audit that stops at the verdict certifies little more than the claim."""
+    for exact, new in ((2.9, False), (3.0, False), (3.01, True), (math.inf, True)):
+        given_ = result("violation", lower_bound=1.1, exact=exact, counterexample=shown(FLOATS))
+        (marked,) = apply_baseline(known(VIOLATION), [given_])
+        assert bool(marked.new) == new
+        assert exit_code([marked]) == int(new)
+    assert "goes up to level = 3, exact is inf" in marked.new
+
+
+def test_a_known_finding_that_stopped_at_the_verdict_is_said_to_hide_a_larger_leak() -> None:
+    given_ = result("violation", lower_bound=1.1, counterexample=shown(FLOATS))
+    baseline = known(VIOLATION)
+    (line,) = list_notices(baseline, apply_baseline(baseline, [given_]))
+    assert line.startswith("baseline: 1 known finding stopped at the verdict, so that a larger leak")
+    for other in (replace(given_, stop="budget"), replace(given_, exact=2.0)):
+        assert list_notices(baseline, apply_baseline(baseline, [other])) == []
+    any_level = known(replace(VIOLATION, up_to=math.inf))
+    assert list_notices(any_level, apply_baseline(any_level, [given_])) == []
+
+
 def test_people_may_list_causes_and_forgive_any_level() -> None:
     both = known(replace(VIOLATION, causes=(FLOATS, SCALE), up_to=math.inf))
     for cause in (FLOATS, SCALE):
