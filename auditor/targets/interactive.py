@@ -42,7 +42,8 @@ class Session(Protocol):
     They are on one dataset; a session serves one dialogue and is not used again.
 
     The runs are independent given the data: each has state and noise of its own. A session may also have a method
-    ``close()``, which `auditor.targets.transcripts.Dialogue` calls when it has ended, however it ends.
+    ``close()``, which `auditor.targets.transcripts.Dialogue` calls when it has ended, however it ends, and an attribute
+    ``mixed``: if true, floats in some rounds and objects in others are answers of one type.
     """
 
     @property

@@ -21,7 +21,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,8 @@ class ProcessSessions:
                 size, seed = min(REQUEST, n - first), int(rng.integers(SEEDS))
                 answer, raw = _exchange_message(self.process, f'"open":{{"data":{text},"n":{size},"seed":{seed}}}')
                 handle, silence = answer.get("session"), answer.get("silence")
-                if type(handle) not in (str, int) or type(silence) not in (str, int, float):
+                symbol = type(silence) in (str, float) or (type(silence) is int and abs(silence) <= EXACT)
+                if type(handle) not in (str, int) or not symbol:
                     what = "the target did not open a session, with a name or a number, and a symbol for silence"
                     raise quote_unreadable(what, raw)
                 opened.append((json.dumps(handle), size, silence))
@@ -128,7 +129,14 @@ class ProcessSession:
         Where they run.
     opened : list of (str, int, symbol)
         The target's sessions: the name as JSON, the number of runs, and the symbol for silence.
+
+    Attributes
+    ----------
+    mixed : bool
+        A round in which no run is answered with a text has float64, another one objects.
     """
+
+    mixed: ClassVar[bool] = True
 
     def __init__(self, process: ProcessTarget, opened: list[tuple[str, int, Any]]) -> None:
         self._process, self._opened, self._start = process, opened, process.starts
@@ -143,7 +151,7 @@ class ProcessSession:
         -1 in a session of no runs.
         """
         found: Symbol = self._opened[0][2] if self._opened else -1
-        return found
+        return found if isinstance(found, str) else float(found)  # as its answers are
 
     def ask(self, queries: Queries) -> NDArray[Any]:
         """Ask every run one query.
@@ -156,7 +164,8 @@ class ProcessSession:
         Returns
         -------
         ndarray of shape (n,) or (n, d)
-            Numbers are float64 (also integers, which some languages do not tell from floats), texts are objects.
+            Numbers are float64 (also integers, which some languages do not tell from floats). Where a run is answered
+            with a text all are objects, and numbers floats.
 
         Raises
         ------
@@ -207,12 +216,18 @@ def _as_answers(answers: list[Any]) -> NDArray[Any]:
     if any(isinstance(answer, str) for answer in answers):
         if not all(isinstance(answer, str | int | float) for answer in answers):
             raise TargetError("the target's answers are texts and what is neither text nor number")
-        return np.array(answers, dtype=object)
+        _check_numbers([answer for answer in answers if not isinstance(answer, str)])
+        # Floats beside texts too: how one run's number is written must not depend on what the others were answered.
+        return np.array([answer if isinstance(answer, str) else float(answer) for answer in answers], dtype=object)
     wide = isinstance(answers[0], list)
     rows = answers if wide else [[answer] for answer in answers]
     if not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
         raise TargetError("the target's answers are neither all numbers nor all lists of one length")
-    if not all(isinstance(e, float) or (isinstance(e, int) and abs(e) <= EXACT) for row in rows for e in row):
-        raise TargetError(f"the target's answers hold what is no number, or an integer beyond {EXACT}")
+    _check_numbers([e for row in rows for e in row])
     array = np.array(rows, dtype=np.float64)
     return array if wide else array[:, 0]
+
+
+def _check_numbers(values: list[Any]) -> None:
+    if not all(isinstance(e, float) or (isinstance(e, int) and abs(e) <= EXACT) for e in values):
+        raise TargetError(f"the target's answers hold what is no number, or an integer beyond {EXACT}")

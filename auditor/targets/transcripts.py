@@ -178,6 +178,8 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
             # Round by round for integers, see `concatenate_batches`.
             order: Literal["C", "F"] = "F" if given.dtype.kind in "biu" else "C"
             answers = np.full((n, analyst.rounds, *given.shape[1:]), silence, dtype=given.dtype, order=order)
+        if getattr(session, "mixed", False) and {given.dtype.kind, answers.dtype.kind} == {"f", "O"}:
+            given, answers = given.astype(object), answers.astype(object)
         if given.dtype != answers.dtype or given.shape[1:] != answers.shape[2:]:
             before = f"{answers.dtype} of shape {(n, *answers.shape[2:])}"
             raise TargetError(f"answers were {before}, in round {t + 1} they are {given.dtype} of shape {given.shape}")

@@ -54,6 +54,15 @@ class Runs:
     def close(self): print("closed")
 together = Together()
 
+class Halting:
+    def start(self, data, n): return Texts(n)
+class Texts:
+    silence = -1
+    def __init__(self, n): self.n, self.round = n, 0
+    def ask(self, queries):
+        self.round += 1
+        return {1: [7] * self.n, 2: ["yes"] * (self.n - 1) + [5], 3: [-1] * self.n}[self.round]
+
 class Strange:
     def start(self, data, n): return Odd(data, n)
 class Odd:
@@ -130,6 +139,13 @@ def test_an_adaptive_analyst_sees_the_answers(serve: Serve) -> None:
 
     rows = Dialogue(serve("Together"), Follow())(np.array([1, 0]), 40, np.random.default_rng(0))
     np.testing.assert_array_equal(rows[:, 3], rows[:, 0])
+
+
+def test_rounds_with_texts_and_rounds_of_numbers_are_one_transcript(serve: Serve) -> None:
+    # A run that has halted says a number here, and numbers are written alike whatever the other runs were answered.
+    rows = Dialogue(serve("Halting"), FixedList([0, 1, 2]))([0], 2, np.random.default_rng(0))
+    assert rows.tolist() == [[7.0, "yes", -1.0], [7.0, 5.0, -1.0]]
+    assert {type(value) for value in rows.ravel()} == {float, str}
 
 
 def test_answers_of_every_kind(serve: Serve) -> None:
