@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.calibration.oracles import Cdf, Masses, from_cdfs
 from auditor.claims import Draft
 from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw, LossCurve, PrivacyCurve, curve
 from auditor.privacy.laws import GaussianLaw, LaplaceLaw
-from benchmarks.oracles import Cdf, Masses, from_cdfs
 from mechanisms.base.noise import gauss_legendre
 
 Array = NDArray[np.float64]

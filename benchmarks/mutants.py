@@ -3,7 +3,7 @@
 Run as ``python -m benchmarks.mutants [--runs 100] [--jobs 2] [--out reports/mutants.md]``. All mutants of levels L1
 and L2 in ``experiments/`` are audited as declared, with nothing told about the event. The oracle knows both
 distributions beforehand: ln(1/alpha) over the divergence rate of the whole distribution where the claim is (epsilon,
-delta)-DP, of the best single event otherwise (benchmarks/oracles.py).
+delta)-DP, of the best single event otherwise (auditor/calibration/oracles.py).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 from scipy import stats
 
 from auditor.audits.privacy_loop import FIRST, SMALLEST, Settings, collect_evidence
+from auditor.calibration.oracles import compute_rate
 from auditor.claims import Claim, Draft, registry
 from auditor.results import Verdict
 from auditor.targets.sampler import Sampler
 from benchmarks.mutant_distributions import masses_of
-from benchmarks.oracles import compute_rate
 
 ALPHA = 0.01
 #: What the requirement allows: caught within so many times the oracle's draws.

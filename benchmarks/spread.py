@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.privacy_loop import Settings, collect_evidence
+from auditor.calibration.oracles import single_event_rate
 from auditor.claims import Draft, broken, registry
 from auditor.datasets import Pair
 from auditor.privacy.exact import GaussianCurve, PrivacyCurve, composed, curve
@@ -27,7 +28,6 @@ from auditor.targets.sampler import Sampler
 from benchmarks.mutant_distributions import from_curve
 from benchmarks.mutants import ALPHA, FACTOR, WANTED, OracleDraws, oracle
 from benchmarks.options import parser_of
-from benchmarks.oracles import single_event_rate
 from experiments.common import REPLACE
 from mechanisms.composition.composition import MUTANTS as ACCOUNTANTS
 from mechanisms.query_release.counting_queries import MUTANTS as COUNTS

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from auditor.evidence.power import divergence_rate
-from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, Guarantee
 
 Array = NDArray[np.float64]
@@ -66,23 +65,6 @@ class Masses:
         used = (p > _NOTHING) | (q > _NOTHING)
         object.__setattr__(self, "p", p[used] / p[used].sum())
         object.__setattr__(self, "q", q[used] / q[used].sum())
-
-
-def from_finite(first: FiniteLaw, second: FiniteLaw) -> Masses:
-    """Compute masses of two finite distributions on the union of their outcomes.
-
-    Parameters
-    ----------
-    first, second : FiniteLaw
-        Output distributions on the two datasets.
-    """
-    index = {
-        outcome: k for k, outcome in enumerate({**dict.fromkeys(first.outcomes), **dict.fromkeys(second.outcomes)})
-    }
-    found = np.zeros((2, len(index)))
-    for row, law in zip(found, (first, second), strict=True):
-        row[[index[outcome] for outcome in law.outcomes]] = law.probabilities
-    return Masses(found[0], found[1])
 
 
 def from_cdfs(first: Cdf, second: Cdf, edges: Array) -> Masses:

@@ -47,8 +47,3 @@ def pack_text(text: str) -> str:
     `DecompressionStream` of a browser expands it. The bytes depend on the text and on the version of zlib.
     """
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
-def unpack_text(packed: str) -> str:
-    """Expand what `pack_text` has made."""
-    return zlib.decompress(base64.b64decode(packed)).decode()

@@ -216,24 +216,6 @@ def _list_conditions(claim: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def list_unreproduced(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Ids of claims whose records differ to the byte.
-
-    What `record_differences` leaves out does not count.
-
-    Parameters
-    ----------
-    before, after : mapping
-        Parsed contents of results.json.
-    """
-    old, new = ({claim["id"]: claim for claim in content["claims"]} for content in (before, after))
-    return sorted(
-        id_
-        for id_ in old.keys() | new.keys()
-        if id_ not in old or id_ not in new or record_differences(old[id_], new[id_])
-    )
-
-
 def record_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Differences of two records, as "lower_bound: 0.98 then, 0.97 now".
 

@@ -89,9 +89,14 @@ def shape_rows(rows: NDArray[Any], inner: tuple[int, ...]) -> NDArray[Any]:
     return shaped
 
 
+def inner_shape(batch: Batch) -> tuple[int, ...]:
+    """Shape of each row's array; empty if there is none."""
+    return batch.inner if isinstance(batch, ShapedRows) else ()
+
+
 def kind_of_rows(batch: NDArray[Any]) -> str:
     """Kind of the outputs of an array, as `kind_of` names it."""
-    name, inner = batch.dtype.name, getattr(batch, "inner", ())
+    name, inner = batch.dtype.name, inner_shape(batch)
     if batch.ndim == 2 and inner:
         return f"{'' if name in ('float64', 'bool') else name + ' '}array of shape {inner}"
     if batch.ndim == 2:
@@ -224,13 +229,13 @@ def concatenate_batches(parts: Sequence[Batch]) -> Batch:
 
     A target that changes its shape or type between calls gives a list.
     """
-    kinds = {(p.shape[1:], p.dtype, getattr(p, "inner", ())) if isinstance(p, np.ndarray) else None for p in parts}
+    kinds = {(p.shape[1:], p.dtype, inner_shape(p)) if isinstance(p, np.ndarray) else None for p in parts}
     if len(kinds) == 1 and None not in kinds:
         joined = np.concatenate([np.asarray(p) for p in parts])
         # Coordinate by coordinate: features of rows are read two to five times as fast, and sums of integers do not
         # depend on the order.
         joined = np.asfortranarray(joined) if joined.ndim == 2 and joined.dtype.kind in "biu" else joined
-        inner = getattr(parts[0], "inner", ())
+        inner = inner_shape(parts[0])
         return shape_rows(joined, inner) if inner else joined
     return [value for part in parts for value in list_outputs(part)]
 
@@ -260,7 +265,7 @@ def list_outputs(batch: Batch) -> list[Any]:
     if not isinstance(batch, np.ndarray):
         return batch
     name = batch.dtype.name
-    if getattr(batch, "inner", ()):
+    if inner_shape(batch):
         return [Typed(kind_of_rows(batch), value) for value in batch.tolist()]
     if name in USUAL and not (batch.ndim == 2 and name == "int64"):
         return list(batch.tolist())

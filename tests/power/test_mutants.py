@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
+from auditor.calibration.oracles import Masses, compute_rate, from_cdfs, single_event_rate, whole_distribution_rate
 from auditor.claims import Claim
 from auditor.privacy.exact import GaussianCurve, LaplaceCurve
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
 from auditor.targets.sampler import make_generator
 from benchmarks.mutant_distributions import float_masses, from_curve, masses_of
 from benchmarks.mutants import FACTOR, MOST, OracleDraws, benign_row, budget, is_benign, mutants, oracle, row, trial
-from benchmarks.oracles import Masses, compute_rate, from_cdfs, single_event_rate, whole_distribution_rate
 from benchmarks.power import whole_law
 from tests.counting import first_that_hold
 
