@@ -8,7 +8,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,42 +133,6 @@ def print_notices(lines: Iterable[str]) -> None:
         click.echo(line, err=True)
 
 
-#: Characters that are shown of what a target prints: it may print in each draw.
-_SHOWN = 5_000
-
-
-class _Beginning:
-    """A stream of which the first characters are shown.
-
-    Parameters
-    ----------
-    stream : text stream
-        Where they are shown; it has all attributes but ``write``.
-    """
-
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._left = stream, _SHOWN
-
-    def write(self, text: str) -> int:
-        """Write what may be shown, and at its end that there is more."""
-        if self._left > 0:
-            self._stream.write(text[: self._left])
-            if len(text) > self._left:
-                self._stream.write(
-                    f"\n... (the target prints more than {_SHOWN:,} characters: the rest is not shown)\n"
-                )
-            self._left -= len(text)
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines, as `write` does."""
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 @contextmanager
 def hide_prints(tell: Callable[[str], None], private: bool) -> Iterator[Callable[[str], None]]:
     """Keep what a target in this process prints out of results.
@@ -182,18 +146,15 @@ def hide_prints(tell: Callable[[str], None], private: bool) -> Iterator[Callable
     private : bool
         What is printed may hold data that are not to be shown.
     """
+    from auditor.targets.process_settings import limit_prints
+
     error = sys.stderr
-    beginning: Any = _Beginning(error)
 
     def tell_as_before(line: str) -> None:
         with redirect_stderr(error):
             tell(line)
 
-    with (
-        open(os.devnull, "w", encoding="utf-8") as nowhere,
-        redirect_stdout(nowhere if private else beginning),
-        redirect_stderr(nowhere if private else beginning),
-    ):
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, limit_prints(nowhere if private else error):
         yield tell_as_before
 
 

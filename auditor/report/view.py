@@ -286,7 +286,7 @@ class ClaimView:
 
     @property
     def check_failed(self) -> bool:
-        """The auditor's own check failed, so that the verdict is not to be trusted."""
+        """Whether the auditor's own check failed: the verdict cannot be trusted."""
         return self.text("sandwich").startswith("failed") or (not self.ok and self.verdict == self.expected)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +24,7 @@ from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Verdict
 from auditor.runs.run import Run, settings_of
 from auditor.targets.prefetch import Ahead
-from auditor.targets.process_settings import keep_apart
+from auditor.targets.process_settings import keep_apart, limit_prints
 
 if TYPE_CHECKING:
     from auditor.runs.ledger import Ledger
@@ -128,7 +129,8 @@ def audit_by_id(
     begun = time.perf_counter()
     ahead = None if take is None else partial(Ahead, take, id_)
     try:
-        result = audit_claim(declared_claim(run, id_), run, alpha, ahead)
+        with limit_prints(sys.stderr):
+            result = audit_claim(declared_claim(run, id_), run, alpha, ahead)
     except SpecificationError as error:  # what was asked for cannot be done, such as with too few draws
         result = make_failure(run, id_, alpha, str(error))
     except Exception as error:  # noqa: BLE001 - a failure of ours is reported with the claim, and the others still run

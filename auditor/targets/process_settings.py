@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from contextvars import Context, ContextVar, copy_context
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TextIO, TypeVar
 
 import numpy as np
 
@@ -87,6 +87,58 @@ def load_target(module: str) -> Iterator[None]:
         if _here() != before:
             _FOLDERS[module] = _here()
         _LAST.set(module)
+
+
+#: Characters that are shown of what a target prints.
+_SHOWN = 5_000
+
+
+class _Beginning:
+    """A stream of which the first characters are shown.
+
+    Parameters
+    ----------
+    stream : text stream
+        Where they are shown. Other attributes are its own.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._left = stream, _SHOWN
+
+    def write(self, text: str) -> int:
+        """Write what may be shown, and then a notice."""
+        if self._left >= 0:
+            self._stream.write(text[: self._left])
+            if len(text) > self._left:
+                self._stream.write(
+                    f"\n... (the target prints more than {_SHOWN:,} characters: the rest is not shown)\n"
+                )
+            self._left -= len(text)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines, as `write` does."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def limit_prints(stream: TextIO) -> Iterator[None]:
+    """Show the beginning of what is printed in a block.
+
+    A target may print in each draw.
+
+    Parameters
+    ----------
+    stream : text stream
+        Where it is shown, instead of standard output and standard error.
+    """
+    beginning: Any = _Beginning(stream)
+    with redirect_stdout(beginning), redirect_stderr(beginning):
+        yield
 
 
 @contextmanager

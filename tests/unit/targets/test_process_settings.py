@@ -163,3 +163,22 @@ def test_an_attack_comes_back_from_where_its_target_went(tmp_path: Path, monkeyp
     _, result, _ = attack_once(attack)
     assert result.verdict == "inconclusive"
     assert Path.cwd() == tmp_path
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_beginning_of_what_targets_print_is_on_standard_error(tmp_path: Path, jobs: int) -> None:
+    body = """
+    yield privacy(Loud(1.0), PureDP(1.0), PAIR, case="one")
+    yield privacy(Loud(1.0), PureDP(1.0), PAIR, case="two")
+
+
+class Loud(Response):
+    def __call__(self, data, n, rng):
+        print("drawn\\n" * n)
+        return super().__call__(data, n, rng)
+"""
+    said = process("run", declare(tmp_path, body), "--draws", "20000", "--jobs", jobs, "--out", tmp_path / "out")
+    assert said.code == 0, said
+    assert "drawn" not in said.out
+    assert 1_000 < said.err.count("drawn") < 2 * 5_000 / len("drawn\n")
+    assert said.err.count("prints more than 5,000 characters") == 2
