@@ -21,8 +21,8 @@ from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs, check_relation
 from auditor.datasets.rows import make_rows
 from auditor.errors import SpecificationError
-from auditor.privacy.exact.privacy_loss import LossCurve, grouped, vertices
-from auditor.privacy.guarantees import ZCDP, ApproxDP, Guarantee, TradeoffCurve
+from auditor.privacy.exact.privacy_loss import LossCurve, grouped
+from auditor.privacy.guarantees import ZCDP, ApproxDP, Guarantee
 from auditor.results import ENUMERATION, AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
 from auditor.targets.outputs import show_output
@@ -142,7 +142,7 @@ def bound_level(x: Outcomes, y: Outcomes, guarantee: Guarantee, spare: float) ->
         curve = grouped(np.log(p[both]), np.log(q[both]), float(p[q == 0].sum()), float(q[p == 0].sum()))
         if isinstance(guarantee, ZCDP):
             return _bound_rho(curve)
-        level = _factor_of(curve, guarantee) if isinstance(guarantee, TradeoffCurve) else guarantee.exact_level(curve)
+        level = guarantee.exact_level(curve)
         return Level(level * (1 - 1e-9), level * (1 + 1e-9))
     sides = []
     for forward, (a, b, lost_a, lost_b) in ((True, (p, q, x.lost, y.lost)), (False, (q, p, y.lost, x.lost))):
@@ -188,30 +188,6 @@ def _bound_rho(curve: LossCurve) -> Level:
     low, high = max(0.0, low * (1 - 1e-9) - 1e-10), high * (1 + 1e-9) + 1e-10
     pure = 0.5 * float(np.abs(curve.loss).max()) ** 2 * (1 + 1e-9)  # what epsilon alone implies
     return Level(low, max(low, min(high, pure)))
-
-
-def _factor_of(curve: LossCurve, claim: TradeoffCurve) -> float:
-    """Largest advantage of a test over the one that a trade-off curve allows.
-
-    Notes
-    -----
-    Valid because: both advantages are linear in q between the corners of the two curves, so that their ratio is
-    monotone there and largest at a corner, or constant where both begin at 0. The exact curve is its own mirror image:
-    corners with p + q <= 1 are enough, if each is held against the claim at its mirror image too. There nothing
-    cancels, however small p and q are.
-    """
-    x = np.array(claim.alpha)
-    y = np.array(claim.beta)
-    corners = [vertices(curve.log_p, curve.log_q, curve.p_only)[0]]
-    corners.append(vertices(curve.log_q[::-1], curve.log_p[::-1], curve.q_only)[0])
-    q = np.unique(np.clip(np.concatenate([x, *corners]), 0.0, 1.0))
-    q = np.unique(np.concatenate([q, np.interp(1.0 - x[::-1], curve.tradeoff(q), q)]))
-    p = curve.tradeoff(q)
-    q, p = q[p + q <= 1.0 + 1e-9], p[p + q <= 1.0 + 1e-9]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        allowed = np.interp(q, x, 1.0 - y) - q, p - np.interp(p, 1.0 - x[::-1], y[::-1])
-        ratios = [np.where(p > q, (p - q) / np.maximum(most, 0.0), 0.0) for most in allowed]
-    return float(np.max(ratios))
 
 
 def _largest_level(a: Array, b: Array, factor: float, more: float, less: float, delta: float) -> float:

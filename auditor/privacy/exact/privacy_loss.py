@@ -69,6 +69,15 @@ class LossCurve:
         y = np.concatenate([forward[1], backward[1]])
         return concave_hull(x, y)
 
+    @property
+    def corners(self) -> FloatArray:
+        """Probabilities q at which the cap may bend.
+
+        Those of both orders, unsorted, from 0 to 1.
+        """
+        forward = vertices(self.log_p, self.log_q, self.p_only)[0]
+        return np.concatenate([forward, vertices(self.log_q[::-1], self.log_p[::-1], self.q_only)[0]])
+
     def tradeoff(self, q: ArrayLike) -> FloatArray:
         """See `PrivacyCurve.tradeoff`; piecewise linear."""
         return np.asarray(np.minimum(1.0, np.interp(checked_level(q), *self._cap)), dtype=np.float64)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.privacy.exact import PrivacyCurve
+from auditor.privacy.exact import LossCurve, PrivacyCurve
 from auditor.privacy.guarantees.supporting_lines import (
     LineTable,
     Tangent,
@@ -221,6 +221,8 @@ class Guarantee(ABC):
         For a notion that is no more than its cap it is the exact level.
         """
         q = np.concatenate([_RARE, 1.0 - _RARE[::-1]])
+        if isinstance(curve, LossCurve):  # a cap of straight pieces shows most where it bends
+            q = np.concatenate([q, curve.corners[(curve.corners >= _RARE[0]) & (curve.corners <= 1.0 - _RARE[0])]])
         return float(np.max(self.level_of(np.minimum(curve.tradeoff(q), 1.0), q)))
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from auditor.privacy.exact import LossCurve, PrivacyCurve
 from auditor.privacy.guarantees.base import Array, Guarantee
 
 #: Slack for vertices that were computed in floating point.
@@ -175,6 +176,28 @@ class TradeoffCurve(Guarantee):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = [np.where(p > q, (p - q) / self._allowed_excess(at), 0.0) for at in (q, 1.0 - p)]
         return np.asarray(np.maximum(*ratios))
+
+    def exact_level(self, curve: PrivacyCurve) -> float:
+        """Largest advantage of a test over the one that is allowed.
+
+        Notes
+        -----
+        Of a finite pair: valid because both advantages are linear in q between the corners of the two curves, so that
+        their ratio is monotone there and largest at a corner, or constant where both begin at 0. The exact curve is its
+        own mirror image: corners with p + q <= 1 are enough, if each is held against the claim at its mirror image too.
+        There nothing cancels, however small p and q are. Of other pairs see `Guarantee.event_level`.
+        """
+        if not isinstance(curve, LossCurve):
+            return super().exact_level(curve)
+        x, y = np.array(self.alpha), np.array(self.beta)
+        q = np.unique(np.concatenate([x, np.clip(curve.corners, 0.0, 1.0)]))
+        q = np.unique(np.concatenate([q, np.interp(1.0 - x[::-1], curve.tradeoff(q), q)]))
+        p = curve.tradeoff(q)
+        q, p = q[p + q <= 1.0 + 1e-9], p[p + q <= 1.0 + 1e-9]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            allowed = np.interp(q, x, 1.0 - y) - q, p - np.interp(p, 1.0 - x[::-1], y[::-1])
+            ratios = [np.where(p > q, (p - q) / np.maximum(most, 0.0), 0.0) for most in allowed]
+        return float(np.max(ratios))
 
     def _allowed_excess(self, q: Array) -> Array:
         """1 - f(q) - q."""

@@ -353,6 +353,17 @@ def test_the_exact_level_of_two_coins_is_theirs() -> None:
     assert RenyiDP({2: 0.5}).exact_level(pair) == pytest.approx(worst / 0.5)
 
 
+@pytest.mark.parametrize("k", [0.306, 0.344, 0.02])
+def test_the_exact_level_of_a_coin_is_found_where_its_curve_bends(k: float) -> None:
+    """Between the points of a grid up to 1 % of it was missed, so that a violation was consistent."""
+    pair = curve(FiniteLaw((0, 1), np.array([1 - k, k])), FiniteLaw((0, 1), np.array([k, 1 - k])))
+    f_dp = TradeoffCurve.below(gaussian_tradeoff)
+    for claim in (f_dp, ZCDP(0.1), RenyiDP({2: 0.5})):
+        wanted = pytest.approx(float(claim.level_of(np.array(1 - k), np.array(k))), rel=1e-9)
+        assert claim.event_level(pair) == wanted
+    assert f_dp.exact_level(pair) == pytest.approx(f_dp.event_level(pair), rel=1e-9)
+
+
 def test_an_event_shows_less_than_the_exact_level_of_laplace_noise() -> None:
     pair = curve(LaplaceLaw(0.0, 1.0), LaplaceLaw(1.0, 1.0))
     claim = ZCDP(0.5)
