@@ -215,6 +215,16 @@ class _Connection(HTTPConnection):
             selector.register(self.sock, selectors.EVENT_READ)
             return bool(selector.select(0))
 
+    def _acknowledge_quickly(self) -> None:
+        """Acknowledge what comes next at once, where the system can.
+
+        A service that writes headers and body one by one, as Python's own does, waits for it: 40 ms a request on Linux.
+        """
+        option = getattr(socket, "TCP_QUICKACK", None)
+        if option is not None and self.sock is not None:
+            with contextlib.suppress(OSError):
+                self.sock.setsockopt(socket.IPPROTO_TCP, option, 1)
+
     def exchange(self, url: SplitResult, body: bytes, headers: Mapping[str, str]) -> Reply:
         """Send one request and read its response."""
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -223,6 +233,7 @@ class _Connection(HTTPConnection):
         # A service may refuse a request before it has read it; what it says then is worth more than the broken pipe.
         with contextlib.suppress(BrokenPipeError):
             self.request("POST", path, body, dict(headers))
+        self._acknowledge_quickly()
         response = self.getresponse()
         with response:
             if response.length is not None and response.length > LINE:

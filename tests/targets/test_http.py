@@ -126,6 +126,24 @@ def test_a_connection_that_was_idle_for_long_is_opened_anew(monkeypatch: pytest.
         assert running.connections == 2
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="the system decides alone when it acknowledges")
+def test_a_service_that_writes_head_and_body_one_by_one_is_not_slowed() -> None:
+    def in_two(connection: socket.socket, request: dict[str, Any]) -> None:
+        head, end, body = good(request).partition(b"\r\n\r\n")
+        connection.sendall(head + end)
+        connection.sendall(body)
+
+    seconds = []
+    with service(in_two) as running, HttpTarget(running.url) as target:
+        for _ in range(25):
+            begun = time.monotonic()
+            target(DATA, 1, rng())
+            seconds.append(time.monotonic() - begun)
+        assert running.connections == 1
+    # A fresh connection is acknowledged at once in any case; later each request took 40 ms at least.
+    assert min(seconds[-10:]) < 0.03
+
+
 def test_a_request_that_may_have_arrived_is_never_sent_again() -> None:
     def drop_the_second(connection: socket.socket, request: dict[str, Any]) -> None:
         if len(running.requests) == 2:
