@@ -164,8 +164,8 @@ class ProcessSession:
         Returns
         -------
         ndarray of shape (n,) or (n, d)
-            Numbers are float64 (also integers, which some languages do not tell from floats). Where a run is answered
-            with a text all are objects, and numbers floats.
+            Numbers are float64 (also integers, which some languages do not tell from floats, and true and false). Where
+            a run is answered with a text all are objects, and numbers floats.
 
         Raises
         ------

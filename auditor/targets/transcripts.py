@@ -8,13 +8,14 @@ section 0.4 for exact distributions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import SpecificationError, TargetError
+from auditor.errors import SpecificationError, TargetError, TargetRaised
 from auditor.privacy.laws import FiniteLaw
 from auditor.targets.interactive import (
     SKIP,
@@ -89,12 +90,26 @@ class Dialogue:
     def __call__(self, data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
         """Draw ``n`` transcripts on ``data``; see `transcripts`."""
         session = self.mechanism.start(data, n, rng)
+        close = getattr(session, "close", None) or (lambda: None)
         try:
-            return transcripts(session, self.analyst, n, rng)
-        finally:
-            close = getattr(session, "close", None)
-            if close is not None:
-                close()
+            rows = transcripts(session, self.analyst, n, rng)
+        except BaseException:
+            _close_after_error(close)
+            raise
+        close()
+        return rows
+
+
+def _close_after_error(close: Callable[[], object]) -> None:
+    """Close a session; what its code raises does not hide what was raised before, which may tell datasets apart."""
+    try:
+        close()
+    except TargetRaised:
+        return
+    except TargetError:  # the target's process has died, which is never an output
+        raise
+    except Exception:  # noqa: BLE001 - a session of this process raises whatever it likes
+        return
 
 
 @dataclass(frozen=True)

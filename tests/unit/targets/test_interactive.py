@@ -15,6 +15,7 @@ from scipy import stats
 
 from auditor import Pair, PureDP, SpecificationError, TargetError, Verdict, audit
 from auditor.audits.summary import describe_target
+from auditor.errors import TargetRaised
 from auditor.privacy.exact import curve
 from auditor.targets import source_hash
 from auditor.targets.analysts import (
@@ -273,6 +274,28 @@ class Broken:
     def start(self, data: Any, n: int, rng: np.random.Generator) -> Recorder:
         self.sessions.append(Recorder(lambda t, n: np.zeros(n + data), n, math.nan))
         return self.sessions[-1]
+
+
+@pytest.mark.parametrize(
+    ("second", "found"), [(KeyError, "ValueError"), (TargetRaised, "ValueError"), (TargetError, "TargetError")]
+)
+def test_what_close_raises_hides_nothing(second: type[Exception], found: str) -> None:
+    class Session:
+        silence = -1
+
+        def ask(self, queries: object) -> NDArray[Any]:
+            raise ValueError("the answer")
+
+        def close(self) -> None:
+            raise TargetRaised("KeyError", "closed") if second is TargetRaised else second("closed")
+
+    class Mechanism:
+        def start(self, data: Any, n: int, rng: np.random.Generator) -> Session:
+            return Session()
+
+    with pytest.raises((ValueError, KeyError, TargetError)) as raised:
+        Dialogue(Mechanism(), FixedList([0]))([0], 1, np.random.default_rng(0))
+    assert raised.type.__name__ == found
 
 
 def test_a_session_is_closed_however_it_ends() -> None:
