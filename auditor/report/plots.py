@@ -250,7 +250,11 @@ def read_scores(claim: ClaimView) -> tuple[list[float], dict[str, list[float]]] 
     data = (claim.raw.get("record") or {}).get("canary_scores") or {}
     edges = [float(edge) for edge in data.get("edges") or []]
     counts = {name: [int(c) for c in data.get(name) or []] for name in ("inside", "outside")}
-    if len(edges) < 2 or any(len(side) != len(edges) - 1 or not sum(side) for side in counts.values()):
+    if (
+        len(edges) < 2
+        or not edges[0] < edges[-1]
+        or any(len(side) != len(edges) - 1 or not sum(side) for side in counts.values())
+    ):
         return None
     return edges, {name: [count / sum(side) for count in side] for name, side in counts.items()}
 

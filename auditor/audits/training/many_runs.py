@@ -25,7 +25,7 @@ from auditor.audits.training.kept_runs import KeptRuns
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.audits.training.training_call import write_training_call
 from auditor.datasets.json_codec import data_to_json, same_data
-from auditor.errors import SpecificationError, check_alpha, check_positive, require_library
+from auditor.errors import SpecificationError, check_alpha, check_finite, check_positive, require_library
 from auditor.evidence.binomial import clopper_pearson
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, AuditResult, Verdict, usual_level
@@ -202,6 +202,7 @@ def _check_arguments(
     check_seed(seed)
     if detect is not None:
         check_positive("detect", detect)
+        check_finite(detect=detect)
     if same_data(data, neighbor):
         raise SpecificationError("data and neighbor are the same dataset: nothing could tell their runs apart")
 

@@ -13,8 +13,8 @@ Array = NDArray[np.float64]
 
 #: Bins between the ends that are shown, and the part of the scores beyond each end, which falls into the outer bins.
 BINS, TAIL = 24, 0.005
-#: Largest edge of a bin: the distance of any two is a float.
-_WIDEST = float(np.finfo(np.float64).max) / 4
+#: Largest edge of a bin, and smallest distance of the outer ones over their size: in 8 digits these differ.
+_WIDEST, _LEAST = 1e300, 1e-7
 #: Thresholds of the events that are shown: quantiles of all scores.
 THRESHOLDS: Array = np.linspace(0.025, 0.975, 39)
 #: Places at which the claimed cap is given: steps of 0.02, and smaller ones near 0, where caps are steep.
@@ -35,8 +35,9 @@ def count_scores(inside: Array, outside: Array) -> dict[str, Any]:
         ``edges`` of the bins, and counts of each side; scores beyond an end are counted in the outer bin.
     """
     low, high = np.quantile(np.concatenate([inside, outside]).clip(-_WIDEST, _WIDEST), [TAIL, 1 - TAIL])
-    if not high > low:
-        low, high = low - 0.5, high + 0.5
+    least = _LEAST * max(abs(low), abs(high))
+    if not high - low > least:
+        low, high = low - max(0.5, least), high + max(0.5, least)
     edges = np.linspace(low, high, BINS + 1)
     counts = [np.histogram(np.clip(side, low, high), edges)[0].tolist() for side in (inside, outside)]
     return {"edges": edges.tolist(), "inside": counts[0], "outside": counts[1]}

@@ -20,7 +20,7 @@ from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, des
 from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.audits.training.training_call import write_training_call
-from auditor.errors import SpecificationError, check_alpha, check_positive
+from auditor.errors import SpecificationError, check_alpha, check_finite, check_positive
 from auditor.evidence.one_run import (
     GuessWealth,
     bound_correct_guesses,
@@ -183,6 +183,7 @@ def audit_scores(
     check_seed(seed)
     if detect is not None:
         check_positive("detect", detect)
+        check_finite(detect=detect)
     whole = isinstance(guesses, int | np.integer) and not isinstance(guesses, bool)
     if guesses is not None and not (whole and 1 <= guesses <= scores.canaries):
         raise SpecificationError(f"guesses must be an integer from 1 to {scores.canaries}, got {guesses!r}")

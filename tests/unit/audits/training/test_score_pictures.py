@@ -62,6 +62,16 @@ def test_a_result_of_scores_has_both_plots(assume: str) -> None:
     assert not plots.plot_scores(view_result({**claim.raw, "record": {}}))
 
 
+@pytest.mark.parametrize("ends", [(1.7e308, -1.7e308), (1e20, 1e20), (1e9, 1e9 + 3), (5e-324, 0.0)])
+def test_scores_of_any_size_are_drawn(ends: tuple[float, float]) -> None:
+    inside, outside = ([end] * 20 for end in ends)
+    claim = view_result(audit_scores(inside, outside, PureDP(1.0)))
+    assert "nan" not in str(plots.plot_scores(claim))
+    edges, sides = plots.read_scores(claim) or ([], {})
+    assert edges[0] < edges[-1]
+    assert all(sum(shares) == pytest.approx(1.0) for shares in sides.values())
+
+
 def test_runs_with_one_score_each_have_them_too() -> None:
     def train(data: Any, rng: np.random.Generator) -> Any:
         return np.round(rng.normal() + 2 * data[0], 3)

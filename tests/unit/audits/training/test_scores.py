@@ -136,6 +136,7 @@ class NeedsGradient:
         ([1.0, 2.0], [0.0, 1.0], {"guesses": 2}, "guesses = 2 has no effect on bets"),
         ([1.0, 2.0], [0.0, 1.0], {"detect": float("nan")}, "detect must be a positive number, got nan"),
         ([1.0, 2.0], [0.0, 1.0], {"detect": "2"}, "detect must be a positive number, got '2'"),
+        ([1.0, 2.0], [0.0, 1.0], {"detect": float("inf")}, "detect must be a finite number, got inf"),
         ([1.0, 2.0], [0.0, 1.0], {"seed": -1}, "seed must be an integer of at least 0, got -1"),
         ([1.0, 2.0], [0.0, 1.0], {"seed": 1.5}, "seed must be an integer of at least 0, got 1.5"),
     ],

@@ -275,6 +275,7 @@ def test_other_shapes_at_a_later_step_are_refused() -> None:
         (CLAIM, {"alpha": 1.5}, "alpha must be a number in"),
         (CLAIM, {"steps": 0}, "steps must be a positive integer"),
         (CLAIM, {"detect": 0}, "detect must be a positive number, got 0"),
+        (CLAIM, {"detect": math.inf}, "detect must be a finite number, got inf"),
         (CLAIM, {"seed": "1"}, "seed must be an integer of at least 0, got '1'"),
     ],
 )
