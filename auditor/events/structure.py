@@ -218,24 +218,29 @@ def structure_of(x: Batch, y: Batch) -> Structure:
     kinds += ["missing"] if table.missing().any() else []
     found += [Elements(kind) for kind in kinds]
     found += [Elements(kind, value) for value in table.most_frequent() for kind in ("count", "first", "last")]
-    # Of numbers that floats hold exactly none are close; NaN counts as large.
-    large = [path for path in numeric if not (np.abs(Item(path)(looked)) <= EXACT).all()]
+    # Of numbers below 2^53, which is the float of 2^53 + 1 too, none are close; NaN counts as large.
+    large = [path for path in numeric if not (np.abs(Item(path)(looked)) < EXACT).all()]
     close = [path for path in large if _are_close(values_at(looked, path))]
     return Structure(tuple(found), tuple(PartAt(path) for path in (*symbolic[:_PARTS], *close[:_PARTS])))
 
 
 def _are_close(values: Sequence[Any]) -> bool:
     """Whether integers differ that are one float, and repeat: they are symbols besides."""
-    plain = [value for value in map(strip_type, values) if isinstance(value, int | np.integer)]
-    large = {int(value) for value in plain if abs(int(value)) > EXACT}
+    plain = [value for value in map(strip_type, values) if isinstance(value, int | np.integer) or _is_edge(value)]
+    large = {int(value) for value in plain if abs(int(value)) >= EXACT}
     return len(large) <= _REPEATED * len(values) and len(set(map(float_of, large))) < len(large)
+
+
+def _is_edge(value: object) -> bool:
+    """Whether a float is 2^53 or its negative: rows of integers up to there are read as floats, others are not."""
+    return isinstance(value, float | np.floating) and abs(value) == EXACT
 
 
 def _close_columns(rows: NDArray[Any]) -> list[int]:
     """Columns of integers that differ and are one float."""
     if rows.dtype.kind not in "iu" or rows.dtype.itemsize < 8:
         return []
-    places = np.flatnonzero((np.abs(rows.astype(np.float64)) > EXACT).any(axis=0)).tolist()
+    places = np.flatnonzero((np.abs(rows.astype(np.float64)) >= EXACT).any(axis=0)).tolist()
     return [j for j in places if _are_close(rows[:, j].tolist())][:_PARTS]
 
 
