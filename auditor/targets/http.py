@@ -145,7 +145,10 @@ class HttpTarget:
         if isinstance(error, ssl.SSLCertVerificationError):
             return TargetError(f"the certificate of {self.shown} cannot be verified: {error.verify_message}")
         if isinstance(error, RemoteDisconnected):
-            return TargetError(f"{self.shown} closed the connection without an answer")
+            what = f"{self.shown} closed the connection without an answer"
+            if self._service.reused:
+                what += "; if it closes connections after answers, these must say so, by the header Connection: close"
+            return TargetError(what)
         if isinstance(error, OSError):
             return TargetError(f"no connection to {self.shown}, or it broke: {error}")
         what = f"{self.shown} did not answer in HTTP, or broke off"

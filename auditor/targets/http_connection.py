@@ -71,6 +71,11 @@ class Service:
         Seconds that an exchange may take, from looking up the name to the last byte of the response.
     context : ssl.SSLContext or None
         How to verify the service; None for ``http``.
+
+    Attributes
+    ----------
+    reused : bool
+        The latest request was sent over a connection that had carried an answer.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Service:
         self._url, self._headers, self._limit, self._context = url, dict(headers), limit, context
         self._connection: _Connection | None = None
         self._used = 0.0
+        self.reused = False
 
     def post(self, body: bytes) -> Reply:
         """Send a request, once, and read the response.
@@ -96,6 +102,7 @@ class Service:
             If there is no connection, it breaks, or what comes is not HTTP.
         """
         connection = self._usable_connection()
+        self.reused = connection is self._connection
         future: Future[Reply] = Future()
 
         def work() -> None:
