@@ -286,7 +286,10 @@ class ClaimView:
 
     @property
     def check_failed(self) -> bool:
-        """Whether the auditor's own check failed: the verdict cannot be trusted."""
+        """Whether the auditor's own check failed.
+
+        The verdict is not to be trusted then.
+        """
         return self.text("sandwich").startswith("failed") or (not self.ok and self.verdict == self.expected)
 
     @property
