@@ -27,7 +27,8 @@ def render_junit(results: Mapping[str, Any] | RunView, run: Mapping[str, Any] | 
     str
         One suite for each entry. Cases have the file and line at which the claim's entry is declared, else those of the
         mechanism, where they are known. An unexpected verdict is a failure; an unexpected "error" and a failed check
-        of the auditor's own is an error; a finding that a baseline holds is skipped, with its reason.
+        of the auditor's own is an error; a finding that a baseline holds is skipped, with its reason. A run that was
+        interrupted has one more case, an error: what was not audited must not look as if it had passed.
     """
     view = RunView.of(results)
     run = words.clean_values(run or {})
@@ -42,6 +43,8 @@ def render_junit(results: Mapping[str, Any] | RunView, run: Mapping[str, Any] | 
             suite.set("timestamp", str(run["started"]).removesuffix("Z"))
         for claim in claims:
             _case(suite, claim, seconds.get(claim.id))
+    if view.interrupted:
+        _add_interruption(root, view.interrupted)
     if isinstance(run.get("seconds"), int | float):
         root.set("time", f"{run['seconds']:.3f}")
     ET.indent(root)
@@ -57,6 +60,15 @@ def _numbers(claims: tuple[ClaimView, ...] | list[ClaimView]) -> dict[str, str]:
     failures = sum(claim.unexpected for claim in claims) - errors
     known = sum(bool(claim.known) for claim in claims)
     return {"tests": str(len(claims)), "failures": str(failures), "errors": str(errors), "skipped": str(known)}
+
+
+def _add_interruption(root: ET.Element, text: str) -> None:
+    """Add a case that says that claims were not audited."""
+    suite = ET.SubElement(root, "testsuite", name="dpaudit", tests="1", failures="0", errors="1", skipped="0")
+    case = ET.SubElement(suite, "testcase", classname="dpaudit", name="interrupted")
+    ET.SubElement(case, "error", type="interrupted", message=text)
+    for name in ("tests", "errors"):
+        root.set(name, str(int(root.get(name, "0")) + 1))
 
 
 def _case(suite: ET.Element, claim: ClaimView, seconds: Any) -> None:

@@ -57,7 +57,7 @@ def read_results(path: Path) -> dict[str, Any]:
         missing = [n for n in ("id", "verdict", "expected", "ok", "lower_bound", "claimed") if n not in claim]
         if missing:
             raise SpecificationError(f"{str(path)!r}: claim {k} has no {missing[0]!r}")
-        if not isinstance(claim["id"], str):
+        if not isinstance(claim["id"], str) or not claim["id"]:
             raise SpecificationError(f"{str(path)!r}: claim {k} has the id {claim['id']!r}, expected a text")
         wrong = find_wrong_number(claim)
         if wrong:
@@ -209,9 +209,10 @@ def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], names:
 def _list_conditions(claim: Mapping[str, Any]) -> dict[str, str]:
     """What a verdict goes with: the notion, what was left out, and the auditor's own check."""
     failed = str(claim.get("sandwich") or "").startswith("failed")
+    ignored = claim.get("ignore") or "nothing"  # of a file that was made by hand it may be anything
     return {
         "notion": str(claim.get("notion") or "not given"),
-        "ignored": ", ".join(map(str, claim.get("ignore") or ())) or "nothing",
+        "ignored": ", ".join(map(str, ignored)) if isinstance(ignored, list) else str(ignored),
         "the auditor's own check": "failed" if failed else "not failed",
     }
 

@@ -634,6 +634,7 @@ def test_results_of_the_first_schema_are_read_and_compared(dpaudit: Command, res
         ({"ok": False, "sandwich": "failed: x"}, "the auditor's own check not failed -> failed"),
         ({"ignore": ["floating-point"]}, "ignored nothing -> floating-point"),
         ({"notion": "zCDP"}, "-> zCDP"),
+        ({"ignore": 5}, "ignored nothing -> 5"),
     ],
 )
 def test_diff_shows_what_a_verdict_goes_with(

@@ -42,3 +42,13 @@ def test_a_failed_check_of_ours_is_an_error_whatever_the_verdict(verdict: str) -
     (found,) = root.iter("error")
     assert "the auditor's own check failed: 3 is above the exact level 2" in str(found.get("message"))
     assert json.loads(render_sarif(content))["runs"][0]["results"][0]["level"] == "error"
+
+
+@pytest.mark.parametrize("finished", [0, 1])
+def test_an_interrupted_run_does_not_look_like_a_pass(finished: int) -> None:
+    claim = {"id": "a/b/L1/x/y", "entry": "a/b", "verdict": "consistent", "expected": "consistent", "ok": True}
+    content = {"manifest": {"interrupted": True, "claims_selected": 9}, "claims": [claim][:finished]}
+    root = ET.fromstring(render_junit(content))
+    assert (root.get("tests"), root.get("errors")) == (str(finished + 1), "1")
+    (found,) = root.iter("error")
+    assert f"{finished} of 9 claims were finished" in str(found.get("message"))

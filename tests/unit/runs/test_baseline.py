@@ -19,6 +19,7 @@ from auditor import report
 from auditor.errors import SpecificationError
 from auditor.events.cause_kinds import kind_of
 from auditor.events.root_causes import PHRASES
+from auditor.results import SCHEMA as RESULTS
 from auditor.results import AuditResult, Counterexample, Verdict, result_from
 from auditor.runs.baseline import (
     FINDINGS,
@@ -625,3 +626,12 @@ def test_a_bad_file_is_not_written_over(dpaudit: Command, tmp_path: Path, baseli
     baseline.write_text("not a baseline", encoding="utf-8")
     refused(dpaudit("baseline", tmp_path / "out" / "results.json", "-o", baseline), baseline)
     assert baseline.read_text(encoding="utf-8") == "not a baseline"
+
+
+def test_a_result_without_an_id_is_no_finding(dpaudit: Command, tmp_path: Path) -> None:
+    """It made a baseline that no run could read."""
+    claim = result("violation").to_json() | {"id": ""}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"schema": RESULTS, "manifest": {}, "claims": [claim]}), encoding="utf-8")
+    refused(dpaudit("baseline", path, "-o", tmp_path / "known.toml"), path, "the id ''")
+    assert not (tmp_path / "known.toml").exists()
