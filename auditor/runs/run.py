@@ -12,7 +12,7 @@ from auditor.audits.privacy_loop import Settings
 from auditor.claims import BUDGETS, Claim
 from auditor.errors import DpauditError, SpecificationError, check_finite, has_library
 from auditor.events.cause_kinds import read_kinds
-from auditor.results import AuditResult, Verdict
+from auditor.results import FLAGGED, AuditResult, Verdict
 from auditor.targets.sampler import check_seed
 
 Progress = Callable[[AuditResult, float], None]
@@ -148,13 +148,16 @@ def choose_jobs(asked: int | None) -> int:
 
 
 def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
-    """Split alpha equally among claims expected to be consistent.
+    """Split alpha equally among claims that may hold.
+
+    These are all that draw, but for those that are expected to be refuted.
 
     Every other claim uses the same share.
 
     Valid because: the family-wise error counts claims that hold and are called violated. Claims that hold are among
-    those expected to be consistent (or somebody's expectation is wrong, and then the alarm is no false one for the
-    reader who expected it), and their shares add up to alpha.
+    those that are not expected to be refuted (or somebody's expectation is wrong, and then the alarm is no false one
+    for the reader who expected it), and their shares add up to alpha. A claim that is expected to be inconclusive, as
+    its budget is too small, may hold as well.
 
     Parameters
     ----------
@@ -168,7 +171,7 @@ def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
     dict of str to float
         Shares by claim id.
     """
-    holding = sum(claim.draft.expected == Verdict.CONSISTENT and claim.draft.draws_any for claim in claims)
+    holding = sum(claim.draft.expected not in FLAGGED and claim.draft.draws_any for claim in claims)
     return dict.fromkeys((claim.id for claim in claims), share_alpha(alpha, holding))
 
 
@@ -180,7 +183,7 @@ def share_alpha(alpha: float, holding: int) -> float:
     alpha : float
         Of the whole run.
     holding : int
-        Claims that are expected to be consistent and draw.
+        Claims that draw and are not expected to be refuted.
     """
     return alpha / max(holding, 1)
 

@@ -401,6 +401,13 @@ def test_shares_add_up_to_alpha_over_the_claims_expected_to_hold() -> None:
     assert set(split.values()) == {0.01}
 
 
+def test_claims_expected_to_be_inconclusive_share_alpha_as_they_may_hold() -> None:
+    """Each had all of alpha, so that 20 true claims had a false alarm in two of five runs at alpha 0.05."""
+    claims = made(*(privacy(lawless, PureDP(1.0), PAIR, case=case, expected="inconclusive") for case in ("a", "b")))
+    assert set(split_alpha(claims, 0.03).values()) == {0.015}
+    assert "not expected to be refuted" in build_manifest(Run(), claims)["alpha_split"]
+
+
 def test_a_run_of_mutants_alone_gives_each_the_whole_alpha() -> None:
     claims = made(*(mutant(case, Response(2.0), PureDP(1.0), PAIR) for case in ("a", "b")))
     assert set(split_alpha(claims, 0.03).values()) == {0.03}
