@@ -161,6 +161,18 @@ def check_positive(name: str, value: object) -> float:
     return float(value)
 
 
+def check_id(id_: object) -> None:
+    """Check the id of a result, which is a text.
+
+    Raises
+    ------
+    SpecificationError
+        If it is none, or empty.
+    """
+    if not isinstance(id_, str) or not id_:
+        raise SpecificationError(f"id must be a text, got {id_!r}")
+
+
 def check_alpha(alpha: object) -> None:
     """Check a probability of a false alarm.
 

@@ -20,7 +20,7 @@ from auditor.audits.finish import fields_of_claim
 from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs, check_relation
 from auditor.datasets.rows import make_rows
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, check_id
 from auditor.privacy.exact.privacy_loss import LossCurve, grouped
 from auditor.privacy.guarantees import ZCDP, ApproxDP, Guarantee
 from auditor.results import ENUMERATION, AuditResult, Verdict
@@ -276,6 +276,7 @@ def prove(
     Valid because: see `enumerate_outputs` and `bound_level`; "violation" needs a lower bound above the claim on one
     pair, "holds" an upper bound within it on all.
     """
+    check_id(id)
     _check_numbers(guarantee, seconds, paths, spare)
     if pairs is not None:
         if domain is not None:

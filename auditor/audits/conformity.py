@@ -26,7 +26,7 @@ from auditor.audits.partitions import IntArray, LawCells, cells_of
 from auditor.audits.privacy_loop import LARGEST, Settings, follow_up_seconds
 from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError, check_positive
+from auditor.errors import SpecificationError, check_id, check_positive
 from auditor.evidence.multinomial import (
     Multinomials,
     average_wealths,
@@ -386,6 +386,7 @@ def check_conformity(
         raise SpecificationError("expected at least one dataset, got none")
     if not callable(mechanism):
         raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
+    check_id(id)
     stated = StatedLaw(mechanism if reference is None else reference, error, rounding)  # type: ignore[arg-type]
     settings = Settings(alpha=alpha, draws=draws, seconds=seconds, stop=stop, seed=seed, detect=detect, limit=limit)
     call = ReplayCall()

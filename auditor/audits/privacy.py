@@ -56,7 +56,7 @@ from auditor.audits.summary import (
 from auditor.audits.verdict import decide_verdict
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.datasets.strategies import is_strategy
-from auditor.errors import PrivacyViolation, SpecificationError, TargetError, TargetRaised, UnrecordedError
+from auditor.errors import PrivacyViolation, SpecificationError, TargetError, TargetRaised, UnrecordedError, check_id
 from auditor.events.classifier import Learners
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, SEPARATE, AuditResult, Verdict
@@ -533,8 +533,7 @@ def audit(
         raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
     if isinstance(guarantee, type) or not hasattr(guarantee, "cap"):
         raise SpecificationError(f"guarantee must be one such as PureDP(1.0), got {guarantee!r}")
-    if not isinstance(id, str) or not id:
-        raise SpecificationError(f"id must be a text, got {id!r}")
+    check_id(id)
     if exact is not None and (isinstance(exact, bool) or not isinstance(exact, int | float) or not exact >= 0):
         raise SpecificationError(f"exact must be a number of at least 0, got {exact!r}")
     settings = Settings(

@@ -18,7 +18,7 @@ from auditor.audits.privacy_loop import Settings
 from auditor.audits.replay_findings import drop_repeats, find_differences, find_score
 from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs
-from auditor.errors import SpecificationError, TargetError
+from auditor.errors import SpecificationError, TargetError, check_id
 from auditor.events.features import Feature
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import REPLAY, AuditResult, Verdict
@@ -100,6 +100,7 @@ def trace(
     """
     if not isinstance(guarantee, Guarantee):
         raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {guarantee!r}")
+    check_id(id)
     check_pairs([pair], relation)
     if draws < 200:
         raise SpecificationError(f"draws must be at least 200, got {draws!r}")

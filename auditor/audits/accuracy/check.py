@@ -11,7 +11,7 @@ from auditor.audits.context import Question
 from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.audits.defaults import DRAWS
 from auditor.audits.privacy_loop import Settings
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, check_id
 from auditor.results import AuditResult
 from auditor.targets import Mechanism
 from auditor.targets.process_settings import keep_apart
@@ -71,6 +71,7 @@ def check_accuracy(
         raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
     if not callable(error):
         raise SpecificationError(f"error must be callable as (outputs), got {error!r}")
+    check_id(id)
     settings = Settings(alpha=alpha, draws=draws, seconds=seconds, stop=stop, seed=seed, detect=detect, limit=limit)
     call = ReplayCall()
     arguments = [call.name_object(mechanism, "mechanism"), call.show_data(data, "data")]

@@ -25,7 +25,7 @@ from auditor.audits.training.kept_runs import KeptRuns
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.audits.training.training_call import write_training_call
 from auditor.datasets.json_codec import data_to_json, same_data
-from auditor.errors import SpecificationError, check_alpha, check_finite, check_positive, require_library
+from auditor.errors import SpecificationError, check_alpha, check_finite, check_id, check_positive, require_library
 from auditor.evidence.binomial import clopper_pearson
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, AuditResult, Verdict, usual_level
@@ -123,6 +123,7 @@ def audit_runs(
     Valid because: runs are independent, each has its fair coin, and they are judged in the order of their numbers,
     whenever they ended. Bets are those of `bet_on_draws`, guesses those of `bound_by_guesses`.
     """
+    check_id(id)
     _check_arguments(train, data, neighbor, score, claim, runs, evidence, alpha, detect, jobs, seed)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise SpecificationError(f"executor must be one of concurrent.futures, or None, got {executor!r}")

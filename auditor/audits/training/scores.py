@@ -20,7 +20,7 @@ from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, des
 from auditor.audits.training.given_numbers import read_numbers
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.audits.training.training_call import write_training_call
-from auditor.errors import SpecificationError, check_alpha, check_finite, check_positive
+from auditor.errors import SpecificationError, check_alpha, check_finite, check_id, check_positive
 from auditor.evidence.one_run import (
     GuessWealth,
     bound_correct_guesses,
@@ -181,6 +181,7 @@ def audit_scores(
         raise SpecificationError(f"assume must be one of {', '.join(ASSUMPTIONS)}, got {assume!r}")
     check_alpha(alpha)
     check_seed(seed)
+    check_id(id)
     if detect is not None:
         check_positive("detect", detect)
         check_finite(detect=detect)

@@ -19,7 +19,7 @@ from auditor.audits.training.step_tests import ANYTIME, CANARY_RATE, CERTAIN, St
 from auditor.audits.training.steps import UNKNOWN, StepRecorder, StepTable
 from auditor.audits.training.training_call import write_training_call
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError, check_alpha, check_finite, check_positive, require_library
+from auditor.errors import SpecificationError, check_alpha, check_finite, check_id, check_positive, require_library
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
 from auditor.targets.process_settings import keep_apart
@@ -86,6 +86,7 @@ def audit_steps(
     table = record.table() if isinstance(record, StepRecorder) else record
     if not isinstance(table, StepTable):
         raise SpecificationError(f"record must be a StepRecorder, or what read_steps gives, got {record!r}")
+    check_id(id)
     _check_arguments(table, claim, alpha, steps, detect, seed)
     tossed = (table.included != UNKNOWN) & np.isfinite(table.score)
     tossing = bool((tossed & (table.coins < 1)).any())

@@ -230,3 +230,9 @@ def test_the_command_refuses_what_it_cannot_read(dpaudit: Command, tmp_path: Pat
         assert said.code == 2, said
         assert says in said.err
     assert dpaudit("scores", tmp_path / "out.json", tmp_path / "some.json", *claim, "--missing", "drop").code in (0, 3)
+
+
+@pytest.mark.parametrize("id_", [3, None, ""])
+def test_an_id_that_is_no_text_is_refused(id_: Any) -> None:
+    with pytest.raises(SpecificationError, match=f"id must be a text, got {id_!r}"):
+        audit_scores(np.zeros(9), np.ones(9), PureDP(1.0), id=id_)
