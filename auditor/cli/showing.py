@@ -15,7 +15,6 @@ from auditor.errors import SpecificationError
 from auditor.events.event_learner import RESERVOIR
 from auditor.evidence.power import NARROW, RESOLVED, draws_that_count, find_resolution
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import FLAGGED
 from auditor.runs.declarations import ChangedError, Declarations
 from auditor.runs.run import Run, settings_of, share_alpha
 from auditor.runs.selection import suggest_ids
@@ -56,7 +55,7 @@ def show_lines(wanted: str, declared: Declarations, paths: Sequence[str], alpha:
         chosen = declared.load(_ids_of(wanted, declared))
     yield from owed_lines(wanted.rstrip("/"), paths, chosen)
     available = declared.index.claims
-    share = share_alpha(alpha, sum(claim.expected not in FLAGGED and claim.draws_any for claim in available))
+    share = share_alpha(alpha, available)
     share_of = f"in a run of all {len(available)} claims at --alpha {alpha:g}"
     for claim in chosen:
         with keep_apart(claim.module):

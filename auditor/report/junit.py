@@ -33,7 +33,7 @@ def render_junit(results: Mapping[str, Any] | RunView, run: Mapping[str, Any] | 
     view = RunView.of(results)
     run = words.clean_values(run or {})
     seconds = run.get("claim_seconds") or {}
-    root = ET.Element("testsuites", {"name": "dpaudit", **_numbers(view.claims)})
+    root = ET.Element("testsuites", {"name": "dpaudit", **_numbers(view.claims, bool(view.interrupted))})
     entries = dict.fromkeys(claim.entry for claim in view.claims)
     for entry in entries:
         claims = [claim for claim in view.claims if claim.entry == entry]
@@ -55,20 +55,20 @@ def _is_error(claim: ClaimView) -> bool:
     return claim.unexpected and (claim.verdict == "error" or claim.check_failed)
 
 
-def _numbers(claims: tuple[ClaimView, ...] | list[ClaimView]) -> dict[str, str]:
+def _numbers(claims: tuple[ClaimView, ...] | list[ClaimView], interrupted: bool = False) -> dict[str, str]:
+    """Counts of cases; an interruption is one more, an error."""
     errors = sum(map(_is_error, claims))
     failures = sum(claim.unexpected for claim in claims) - errors
     known = sum(bool(claim.known) for claim in claims)
-    return {"tests": str(len(claims)), "failures": str(failures), "errors": str(errors), "skipped": str(known)}
+    tests, errors = len(claims) + interrupted, errors + interrupted
+    return {"tests": str(tests), "failures": str(failures), "errors": str(errors), "skipped": str(known)}
 
 
 def _add_interruption(root: ET.Element, text: str) -> None:
     """Add a case that says that claims were not audited."""
-    suite = ET.SubElement(root, "testsuite", name="dpaudit", tests="1", failures="0", errors="1", skipped="0")
+    suite = ET.SubElement(root, "testsuite", {"name": "dpaudit", **_numbers([], interrupted=True)})
     case = ET.SubElement(suite, "testcase", classname="dpaudit", name="interrupted")
     ET.SubElement(case, "error", type="interrupted", message=text)
-    for name in ("tests", "errors"):
-        root.set(name, str(int(root.get(name, "0")) + 1))
 
 
 def _case(suite: ET.Element, claim: ClaimView, seconds: Any) -> None:

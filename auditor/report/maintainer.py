@@ -167,13 +167,13 @@ def _locate(claim: ClaimView, target: str) -> Iterator[str]:
 
 def _write_trace(claim: ClaimView, target: str) -> str:
     """The command that traces the target, with the options of the attack that say how to call it."""
-    words_given = shlex.split(claim.replay) if claim.replay.startswith("dpaudit attack ") else []
-    options = [
-        part
-        for name, value in zip(words_given, [*words_given[1:], ""], strict=True)
-        if name in ("--claim", "--arg", "--one-draw")
-        for part in ([name] if name == "--one-draw" else [name, value])
-    ]
+    given = shlex.split(claim.replay) if claim.replay.startswith("dpaudit attack ") else []
+    options: list[str] = []
+    for k, name in enumerate(given):
+        if name in ("--claim", "--arg"):
+            options += given[k : k + 2]
+        elif name == "--one-draw":
+            options.append(name)
     return shlex.join(["dpaudit", "trace", target, *options, "--data", "x.json", "--neighbor", "y.json"])
 
 

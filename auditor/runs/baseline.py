@@ -138,9 +138,9 @@ def level_of_result(result: AuditResult) -> float | None:
 
 
 def _exact_level(result: AuditResult) -> float | None:
-    """Exact level of a violation or deviation, where it is known and no failed check speaks against it.
+    """Exact level of a violation or deviation, where it is known.
 
-    Slightly rounded down, as a baseline has levels of 8 digits.
+    It is slightly rounded down, as a baseline has levels of 8 digits.
     """
     if result.verdict not in FLAGGED or result.exact is None or math.isnan(result.exact):
         return None
@@ -164,8 +164,8 @@ def find_leeway(result: AuditResult) -> float | None:
     hides a change for the worse by less than the factor, of the same kind of cause.
 
     An audit that stops at the verdict certifies little more than the claim, however large the leak is: of randomised
-    response against ε = 1 it certifies 1.0 where the level is 1.1, and 1.2 where the answer is always true. So it shows
-    another kind of cause, and hardly ever a larger leak; `list_notices` says so.
+    response against ε = 1 it certifies 1.0 where the level is 1.1, and 1.2 where the answer is always true. So it
+    reveals another kind of cause, but rarely that a leak is larger; `list_notices` warns of that.
 
     An event that is impossible on one side, such as bits of a float, certifies more with every draw. So a baseline goes
     with the budget at which it was made; ``up_to = inf`` forgives a kind of cause at any level.

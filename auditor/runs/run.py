@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.privacy_loop import Settings
@@ -14,6 +15,10 @@ from auditor.errors import DpauditError, SpecificationError, check_finite, has_l
 from auditor.events.cause_kinds import read_kinds
 from auditor.results import FLAGGED, AuditResult, Verdict
 from auditor.targets.sampler import check_seed
+
+if TYPE_CHECKING:
+    from auditor.claims import Draft
+    from auditor.runs.index import ListedClaim
 
 Progress = Callable[[AuditResult, float], None]
 #: A result, and the seconds that it took.
@@ -171,20 +176,20 @@ def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
     dict of str to float
         Shares by claim id.
     """
-    holding = sum(claim.draft.expected not in FLAGGED and claim.draft.draws_any for claim in claims)
-    return dict.fromkeys((claim.id for claim in claims), share_alpha(alpha, holding))
+    return dict.fromkeys((claim.id for claim in claims), share_alpha(alpha, [claim.draft for claim in claims]))
 
 
-def share_alpha(alpha: float, holding: int) -> float:
+def share_alpha(alpha: float, claims: Iterable[Draft | ListedClaim]) -> float:
     """Share of alpha of each claim.
 
     Parameters
     ----------
     alpha : float
         Of the whole run.
-    holding : int
-        Claims that draw and are not expected to be refuted.
+    claims : iterable of Draft or ListedClaim
+        All claims of the run. Those that draw and are not expected to be refuted share alpha.
     """
+    holding = sum(claim.expected not in FLAGGED and claim.draws_any for claim in claims)
     return alpha / max(holding, 1)
 
 

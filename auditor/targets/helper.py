@@ -117,7 +117,7 @@ USUAL = frozenset({"float64", "int64", "bool"})
 USUAL_SCALARS = frozenset({"float64", "int64", "bool", "bool_"})
 
 
-#: What is said of a function that cannot be called as others are.
+#: Error message for an async function, after its name.
 ASYNC = "is an async function: name one that returns the output itself, for example by asyncio.run"
 #: Modules of Python's own iterators, such as generators, ``map`` and ``itertools.chain``.
 OF_ITERATORS = frozenset({"builtins", "itertools"})

@@ -140,7 +140,7 @@ class _Alarm:
         raise _Hang
 
 
-#: What is said where a target does not take the call of a mechanism.
+#: Hint for a function that does not take the arguments of a mechanism.
 SIGNATURE = " (a mechanism takes (data, n, rng); auditor.one_draw makes one of a function (data, rng) of one draw)"
 _ALARM = _Alarm()
 _HAS_TIMER = hasattr(signal, "setitimer")

@@ -71,12 +71,8 @@ class LossCurve:
 
     @property
     def corners(self) -> FloatArray:
-        """Probabilities q at which the cap may bend.
-
-        Those of both orders, unsorted, from 0 to 1.
-        """
-        forward = vertices(self.log_p, self.log_q, self.p_only)[0]
-        return np.concatenate([forward, vertices(self.log_q[::-1], self.log_p[::-1], self.q_only)[0]])
+        """Probabilities q at which the cap may bend, from 0 to 1."""
+        return self._cap[0]
 
     def tradeoff(self, q: ArrayLike) -> FloatArray:
         """See `PrivacyCurve.tradeoff`; piecewise linear."""
