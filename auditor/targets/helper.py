@@ -493,6 +493,24 @@ def name_numbers(kind: Any) -> str:
     return f"{name} {hashlib.sha256(text.encode(errors='backslashreplace')).hexdigest()}"
 
 
+def name_fields(names: Any, values: Any) -> Any:
+    """Name the values of a row's fields or a table's columns, so that events name them.
+
+    Parameters
+    ----------
+    names : iterable
+        As many as values.
+    values : sequence
+
+    Returns
+    -------
+    dict or list
+        By name; a list of the values where two names are the same, or one is no text.
+    """
+    named = {name: value for name, value in zip(names, values) if isinstance(name, str)}  # noqa: B905 - see above
+    return named if len(named) == len(values) else list(values)
+
+
 def list_plain_elements(array: Any) -> Any:
     """List elements of an array or a scalar of numpy, for JSON.
 
@@ -504,8 +522,11 @@ def list_plain_elements(array: Any) -> Any:
     -------
     object
         Complex numbers by their parts, times and durations as integers in the unit that their type names, None for what
-        is no time, floats wider than 64 bits as texts; anything else as it is.
+        is no time, floats wider than 64 bits as texts, rows of fields by their names; anything else as it is.
     """
+    fields = getattr(array.dtype, "names", None)
+    if fields:
+        return _replace(array.tolist(), lambda row: name_fields(fields, row))
     kind = array.dtype.kind
     if kind in "mM":
         return _replace(array.astype("int64").tolist(), lambda count: None if count == NO_TIME else count)
@@ -547,7 +568,7 @@ def find_table(value: Any) -> dict[str, Any] | None:
     if columns is not None:
         parts["columns"] = list(columns)
         parts["dtypes"] = [str(kind) for kind in value.dtypes]
-        parts["values"] = [value.iloc[:, k].tolist() for k in range(len(columns))]
+        parts["values"] = name_fields(columns, [value.iloc[:, k].tolist() for k in range(len(columns))])
     else:
         parts["dtype"] = str(value.dtype)
         parts["values"] = value.tolist()

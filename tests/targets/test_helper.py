@@ -279,7 +279,7 @@ EXPECTED = [
     Typed("numpy.ma.MaskedArray", {"data": [1, 2], "mask": [False, True]}),
     Typed("pandas.Series", {"dtype": "int64", "values": [1, 2], "index": [0, 1], "name": "c"}),
     Typed("pandas.DataFrame",
-          {"columns": ["a", "b"], "dtypes": ["int64", "float64"], "values": [[1], [0.5]], "index": ["r"]}),
+          {"columns": ["a", "b"], "dtypes": ["int64", "float64"], "values": {"a": [1], "b": [0.5]}, "index": ["r"]}),
     Typed("pandas.Timestamp", {"seconds": 1769817600.0, "text": "2026-01-31T00:00:00"}),
     Typed("dpaudit_target.Point", {"x": 1, "y": 2}),
     Typed("dpaudit_target.Result", {"value": 0.5, "parts": {"a": [1, None]}}),
@@ -467,7 +467,7 @@ PARTS: list[tuple[Any, Any]] = [
     ({"a": [1.5]}.values(), [[1.5]]),
     (io.StringIO("512 people"), "512 people"),
     (io.BytesIO(b"x"), b"x"),
-    (np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0], [1, 2.5]),
+    (np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0], {"a": 1, "b": 2.5}),
     (re.compile("a+"), {"pattern": "a+", "flags": 32, "groups": 0, "groupindex": {}}),
     (Table({"a": [0.5]}), {"content()": [[0.5]], "columns": ["a"]}),
     (Convertible({"a": [0.5]}), {"content()": {"a": [0.5]}, "columns": ["a"]}),
@@ -506,12 +506,20 @@ def test_names_of_fields_are_read(whole: bool) -> None:
 
     first, other = rows("a"), rows("b")
     assert first[0].kind == "void96 [('a', '<f8'), ('n', '<i4')]" != other[0].kind
-    np.testing.assert_array_equal(hash_outputs(first), hash_outputs([one.value for one in first]))
+    np.testing.assert_array_equal(hash_outputs(first), [hash_outputs([one])[0] for one in first])
     found = np.array([(0.5, 1)], dtype=[("a", "<f8"), ("n", "<i4")])
     assert decode_json(json.dumps(helper.encode_output(found)).encode()).kind == first[0].kind
     assert json.loads(helper.write_outputs(found))["__type__"] == first[0].kind
+    assert make_visible(found).value == [{"a": 0.5, "n": 1}]
     for name in ("a" * 300, "\n"):
         assert is_name(helper.name_numbers(np.dtype([(name, "<f8")])))
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["a", 1]])
+def test_columns_without_names_of_their_own_are_a_list(names: list[Any]) -> None:
+    found = helper.find_table(pd.DataFrame([[1, 0.5]], columns=names))
+    assert found is not None
+    assert found["values"] == [[1], [0.5]]
 
 
 def test_what_cannot_be_read_is_said() -> None:
