@@ -33,8 +33,12 @@ from auditor.privacy.laws import FloatArray, require
 _CUT = 1e-40
 # That is 13.4 standard deviations of a Gaussian loss.
 _GAUSSIAN_REACH = 13.4
-# Losses within this part of a step of a lattice point are on it: rounding of losses computed along different paths.
+# Losses within this part of a step of a lattice point are on it, as long as that is rounding of losses computed along
+# different paths: at most so much, relative to the largest loss or to 1.
 _SNAP = 1e-7
+_ROUNDING = 1e-12
+# Cells wider than this are merged and shared out by e^-loss itself: 1 + expm1(-loss) has no digits left above 37.
+_WIDE = 1.0
 # Gauss-Legendre nodes a cell, for distributions with a density: exact to degree 15 where a cell is a small part of the
 # scale.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -110,8 +114,13 @@ def spacing(curve: PrivacyCurve) -> float:
             length = float(curve.loss[0] - curve.loss[-1])
             step = length / round(length / -float(np.diff(curve.loss).max()))
             index = (curve.loss[0] - curve.loss) / step
-            return step if np.all(np.abs(index - np.rint(index)) <= _SNAP) else 0.0
+            return step if np.all(np.abs(index - np.rint(index)) <= _snap(curve.loss, step)) else 0.0
     return 0.0
+
+
+def _snap(loss: FloatArray, step: float) -> float:
+    """Part of a step within which losses are on a lattice point."""
+    return min(_SNAP, _ROUNDING * max(1.0, abs(float(loss[0])), abs(float(loss[-1]))) / step)
 
 
 def losses(curve: PrivacyCurve, step: float) -> Losses:
@@ -223,19 +232,24 @@ def shared_out(listed: Losses, step: float) -> LatticeMasses:
     LatticeMasses
         Masses of the lattice points.
     """
-    size = math.ceil((listed.loss[-1] - listed.loss[0]) / step - _SNAP) + 1
+    snap = _snap(listed.loss, step)
+    size = math.ceil((listed.loss[-1] - listed.loss[0]) / step - snap) + 1
     start = float(listed.loss[-1]) - (size - 1) * step
     place = (listed.loss - start) / step
-    point = np.floor(place + _SNAP)
-    part = np.where(place - point <= _SNAP, 0.0, (place - point) * step)
+    point = np.floor(place + snap)
+    part = np.where(place - point <= snap, 0.0, (place - point) * step)
     upper = np.expm1(-part) / math.expm1(-step)
+    # In wide cells what is left for the lower point is tiny under P, and may be nearly all under Q: no difference.
+    wide = step > _WIDE
+    lower = np.expm1(part - step) / math.expm1(-step) if wide else 1.0 - upper
+    lost = part if wide else 0.0
     index = np.clip(point, 0, size - 1).astype(np.int64)
     points = start + step * np.arange(size)
     # Masses are added up under P where the loss is positive and under Q where it is not: the larger of the two, so that
     # what underflows is negligible under both.
     under_q = np.minimum(points, 0.0)
     above = np.minimum(index + 1, size - 1)
-    low = np.bincount(index, np.exp(listed.log_p - under_q[index]) * (1.0 - upper), size)
+    low = np.bincount(index, np.exp(listed.log_p - lost - under_q[index]) * lower, size)
     high = np.bincount(above, np.exp(listed.log_p - under_q[above]) * upper, size)
     with np.errstate(divide="ignore"):
         return LatticeMasses(start, np.log(low + high) + under_q)
@@ -267,15 +281,25 @@ def merged(listed: Losses, step: float) -> LatticeMasses:
     index = np.clip(np.floor((listed.loss - start) / step), 0, size - 1).astype(np.int64)
     mass = np.exp(listed.log_p)
     total = np.bincount(index, mass, size)
-    shrink = np.bincount(index, mass * np.expm1(-(listed.loss - (start + step * index))), size)
+    within = listed.loss - (start + step * index)
     used = total > 0
     offset = np.zeros(size)
-    offset[used] = -np.log1p(shrink[used] / total[used])
+    if step > _WIDE:
+        # Counted from the smallest loss of the cell, so that not all of its mass under Q underflows. A group without
+        # mass under P is dropped, which makes the pair harder to tell apart.
+        index, mass, within = (array[mass > 0] for array in (index, mass, within))
+        least = np.full(size, np.inf)
+        np.minimum.at(least, index, within)
+        under_q = np.bincount(index, mass * np.exp(least[index] - within), size)
+        offset[used] = least[used] - np.log(under_q[used] / total[used])
+    else:
+        shrink = np.bincount(index, mass * np.expm1(-within), size)
+        offset[used] = -np.log1p(shrink[used] / total[used])
     # A point at offset x costs (offset - x) for every cell, and a step for the cells with an offset below x.
     order = np.argsort(offset)
     below = np.concatenate([[0.0], np.cumsum(total[order])[:-1]])
     best = float(offset[order][np.argmax(offset[order] * total.sum() - step * below)])
-    lowered = offset < best - _SNAP * step
+    lowered = offset < best - _snap(listed.loss, step) * step
     moved = np.zeros(size + 1)
     moved[1:] += np.where(lowered, 0.0, total)
     moved[:-1] += np.where(lowered, total, 0.0)
@@ -346,6 +370,8 @@ def _tilts(parts: list[tuple[LatticeMasses, int]], step: float, both_tails: bool
     """Tilts whose means are at most `_TILT_GAP` standard deviations apart, over all that is not negligible."""
     start = math.fsum(count * masses.start for masses, count in parts)
     end = step * sum(count * (masses.log_mass.size - 1) for masses, count in parts)
+    used = [(np.flatnonzero(masses.log_mass > -np.inf), count) for masses, count in parts]
+    first, last = (step * sum(count * int(points[place]) for points, count in used) for place in (0, -1))
     tilts = [0.0]
     for side in (1, -1) if both_tails else (1,):
         theta = 0.0
@@ -355,9 +381,11 @@ def _tilts(parts: list[tuple[LatticeMasses, int]], step: float, both_tails: bool
             # Chernoff's bound on the mass under P beyond the mean; that under Q is e^-loss times as large.
             log_tail = log_total - theta * mean
             negligible = max(log_tail, log_tail - (start + mean)) < LEAST_LOG
-            if negligible or room <= 0.5 * _TILT_GAP * deviation or deviation < 0.1 * step:
+            at_end = (last - mean if side > 0 else mean - first) <= _SNAP * step
+            if negligible or at_end or room <= 0.5 * _TILT_GAP * deviation:
                 break
-            theta += side * _TILT_GAP / deviation
+            # Where nearly all is on one point a tilt may still move it to the next: e^-60 of it shows up then.
+            theta += side * _TILT_GAP / max(deviation, 0.1 * step)
             tilts.append(theta)
     return tilts
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from auditor.privacy.exact import convolution
-from auditor.privacy.exact.discrete_curves import DiscreteGaussianCurve
 from auditor.privacy.exact.privacy_curve import (
+    LaplaceCurve,
     PrivacyCurve,
     checked_delta,
     checked_epsilon,
@@ -256,7 +256,7 @@ def _probability_of_any(parts: list[tuple[float, int]]) -> float:
 def lattice_step(parts: Sequence[Part]) -> float:
     """Lattice step for a composition.
 
-    It is the losses' own spacing if they have one, so that nothing is rounded.
+    It is the spacing of all losses if they have one, so that nothing is rounded.
     """
     copies = sum(count for _, count in parts)
     length = math.fsum(count * (high - low) for (low, high), count in ((convolution.span(c), n) for c, n in parts))
@@ -264,17 +264,19 @@ def lattice_step(parts: Sequence[Part]) -> float:
         return 1.0  # every loss is 0: any lattice will do
     points = min(_MOST_POINTS, max(_POINTS, _POINTS_A_COPY * copies))
     wanted = length / points
-    common = 0.0
+    common, on_lattices = 0.0, True
     for curve, _ in parts:
         own = convolution.spacing(curve)
         if own > 0.0:
             common = _common_spacing(common, own)
             if common == 0.0:
                 return wanted
+        # Losses in between, of a density or irregular ones, need a lattice as fine as without the others.
+        single = isinstance(curve, LossCurve) and curve.loss.size == 1
+        on_lattices &= single or (own > 0.0 and not isinstance(curve, LaplaceCurve))
     if common == 0.0 or length / common > _FINER * points:
         return wanted
-    listed = all(isinstance(curve, LossCurve | DiscreteGaussianCurve) for curve, _ in parts)
-    return common if listed else common / max(1, math.ceil(common / wanted))
+    return common if on_lattices else common / max(1, math.ceil(common / wanted))
 
 
 def _common_spacing(one: float, two: float) -> float:

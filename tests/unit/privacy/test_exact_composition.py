@@ -442,6 +442,55 @@ def test_sharing_out_keeps_both_masses_and_merging_never_raises_a_loss() -> None
             assert truth <= high + 1e-12
 
 
+@pytest.mark.parametrize("step", [40.0, 65.0, 300.0])
+def test_wide_cells_keep_what_is_tiny_under_one_distribution(step: float) -> None:
+    log_p, log_q = np.log([0.25, 0.75 - 1e-30, 1e-30]), np.log([1e-28, 0.5, 0.5])
+    loss, log_p = np.sort(log_p - log_q), log_p[np.argsort(log_p - log_q)]
+    listed = convolution.Losses(loss, log_p)
+    shared = convolution.shared_out(listed, step)
+    points = shared.start + step * np.arange(shared.log_mass.size)
+    assert np.exp(shared.log_mass).sum() == pytest.approx(1.0, rel=1e-12)
+    assert np.exp(shared.log_mass - points).sum() == pytest.approx(np.exp(log_p - loss).sum(), rel=1e-12)
+    merged = convolution.merged(listed, step)
+    used = np.isfinite(merged.log_mass)
+    below = (merged.start + step * np.arange(used.size))[used]
+    for epsilon in (-60.0, 0.0, 0.3, 40.0, 63.0):
+        truth = float(np.sum(np.exp(log_p) * np.maximum(0.0, -np.expm1(epsilon - loss))))
+        low = float(np.sum(np.exp(merged.log_mass[used]) * np.maximum(0.0, -np.expm1(epsilon - below))))
+        assert low <= truth + 1e-12
+
+
+@pytest.mark.parametrize(("sigma", "delta"), [(0.1, 1e-6), (0.12, 1e-6), (0.12, 1e-30), (0.15, 1e-6), (0.2, 1e-6)])
+def test_steep_lattices_are_bounded_from_both_sides(sigma: float, delta: float) -> None:
+    above, below = two_sided(composed(DiscreteGaussianCurve(1, sigma), 2))
+    k = np.arange(-4, 6)
+    p, q = (np.exp(-0.5 * ((k - centre) / sigma) ** 2) for centre in (0, 1))
+    law_p, law_q = finite(*(p / p.sum())), finite(*(q / q.sum()))
+    both = (law_p.probabilities > 0) & (law_q.probabilities > 0)
+    one = LossCurve(np.log(law_p.probabilities[both]), np.log(law_q.probabilities[both]))
+    exact = composed([one], 2).epsilon(delta)
+    assert below.epsilon(delta) <= exact * (1 + 1e-12)
+    assert exact <= above.epsilon(delta) * (1 + 1e-12)
+    assert above.epsilon(delta) - below.epsilon(delta) <= 1e-3
+
+
+def test_losses_close_to_a_lattice_are_not_moved_onto_it() -> None:
+    # Two losses of 1, and one 9e-8 beside 0: 200 copies, whose upper bound was below the truth by 2.7e-6 of it.
+    a, (first, middle, last) = 0.05, (1.0, -9e-8, -2.0)
+    b, c = np.linalg.solve([[1.0, 1.0], [math.exp(-middle), math.exp(-last)]], [1.0 - a, 1.0 - a * math.exp(-first)])
+    one = LossCurve(np.log([a, b, c]), np.log([a, b, c]) - [first, middle, last])
+    above, below = two_sided(PessimisticCurve(((one, 200),)))
+    i, j = (n.ravel() for n in np.meshgrid(np.arange(201), np.arange(201)))
+    i, j = i[i + j <= 200], j[i + j <= 200]
+    ways = special.gammaln(201) - special.gammaln(i + 1) - special.gammaln(j + 1) - special.gammaln(201 - i - j)
+    counts = np.array([i, j, 200 - i - j])
+    exact = LossCurve(*(ways + mass @ counts for mass in (one.log_p, one.log_q)))
+    for delta in (1e-6, 0.01):
+        truth = above.epsilon(delta)
+        assert exact.delta(truth) <= delta * (1 + 1e-9)
+        assert exact.delta(below.epsilon(delta)) >= delta * (1 - 1e-9)
+
+
 def test_losses_on_a_lattice_are_composed_without_rounding() -> None:
     geometric = curve(TwoSidedGeometricLaw(0, 1.01), TwoSidedGeometricLaw(60, 1.01))
     assert isinstance(geometric, LossCurve)
@@ -466,6 +515,9 @@ def test_common_spacings() -> None:
     step = 2 * math.log(1.5)
     assert curve_bounds.lattice_step([(geometric, 3), (odd, 1)]) == pytest.approx(step, rel=1e-12)
     assert curve_bounds.lattice_step([(DiscreteGaussianCurve(3, 5.0), 2)]) == pytest.approx(3 / 25, rel=1e-12)
+    # Losses beside every lattice need as fine a lattice alone as with others.
+    irregular, response = curve(finite(0.2, 0.3, 0.5), finite(0.3, 0.15, 0.55)), optimal_composition(1.0, 1)
+    assert curve_bounds.lattice_step([(irregular, 3), (response, 2)]) < 1e-3
     # With a density the lattice is fine, and still holds the atoms.
     mixed = curve_bounds.lattice_step([(geometric, 3), (LaplaceCurve(2 * step), 1)])
     assert mixed < 1e-3
