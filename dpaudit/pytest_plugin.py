@@ -112,6 +112,10 @@ class PytestSession:
         "setup", "call" or "teardown" of that test.
     budgets : mapping
         What its marker says.
+    declared : int
+        Audits that its marker declared when the tests were collected.
+    process : int
+        The process that runs it.
     properties : list of tuple of (str, object)
         Its properties.
     audits, own : int
@@ -129,6 +133,8 @@ class PytestSession:
     test: str | None = None
     phase: str = ""
     budgets: Mapping[str, Any] = field(default_factory=dict)
+    declared: int = 0
+    process: int = 0
     properties: list[tuple[str, object]] = field(default_factory=list)
     audits: int = 0
     own: int = 0
@@ -141,6 +147,7 @@ class PytestSession:
         self.test = item.nodeid if item.parent is None else f"{item.parent.nodeid}::{item.name}"
         self.properties, self.budgets = item.user_properties, {}
         self.audits = self.own = 0
+        self.declared, self.process = item.stash.get(_DECLARED, 0), os.getpid()
         self.budgets = _marked_options(item)
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,7 +157,7 @@ class PytestSession:
         ------
         SpecificationError
             If alpha is family-wise and the audit is not in a test's own body: its share would depend on which test
-            comes first.
+            comes first. Or if it is in a copy of the test's process, which would use the same share again.
         """
         options = dict(given)
         self.own += self.phase == "call"
@@ -189,16 +196,24 @@ class PytestSession:
 
     def _share(self) -> float:
         """Share of a family-wise alpha that the next audit has."""
+        wrong = ""
         if self.test is None or self.phase != "call" or self.family is None:
-            from auditor.errors import SpecificationError
-
             where = f"in the {self.phase} of {self.test}" if self.test else "outside of all tests"
-            raise SpecificationError(
+            wrong = (
                 f"assert_private was called {where}; with --dp-familywise an audit must be in the body of a test, "
                 "because its share of alpha must not depend on which test comes first"
             )
+        elif self.process != os.getpid():
+            wrong = (
+                f"assert_private was called in a process that {self.test} started; with --dp-familywise an audit must "
+                "be in the process of its test, because others do not know which shares of alpha are used"
+            )
+        if wrong or self.family is None:
+            from auditor.errors import SpecificationError
+
+            raise SpecificationError(wrong)
         alpha = ALPHA if self.alpha is None else self.alpha
-        return share(alpha, self.family, self.budgets.get("audits", 0), self.own)
+        return share(alpha, self.family, self.declared, self.own)
 
     def replay(self, alpha: float) -> str:
         """A command that runs the test again, and so the audit with its share of alpha."""
@@ -249,6 +264,8 @@ class PytestSession:
 #: Sessions of this process, the innermost last: pytest's own tests run sessions within sessions.
 _SESSIONS: list[PytestSession] = []
 _SESSION = pytest.StashKey[PytestSession]()
+#: Audits that the marker of a test declares when the tests are collected. A marker of later on was not counted.
+_DECLARED = pytest.StashKey[int]()
 
 
 def session() -> PytestSession | None:
@@ -307,14 +324,13 @@ def _number(name: str, value: Any) -> None:
 
 
 def _count_declared(items: Sequence[pytest.Item]) -> int:
-    """Audits that the markers of tests declare; a test whose marker is refused will not run."""
-    total = 0
+    """Audits that the markers of tests declare, also kept with each test; one whose marker is refused will not run."""
     for item in items:
         try:
-            total += int(_marked_options(item).get("audits", 0))
+            item.stash[_DECLARED] = int(_marked_options(item).get("audits", 0))
         except ValueError:
-            continue
-    return total
+            item.stash[_DECLARED] = 0
+    return sum(item.stash[_DECLARED] for item in items)
 
 
 def _alpha(text: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 import subprocess
@@ -602,6 +603,51 @@ def test_audits_outside_of_tests_are_refused_where_alpha_is_shared(suite: pytest
     done = suite.runpytest_inprocess("--dp-familywise")
     done.assert_outcomes(errors=1)
     assert "assert_private was called outside of all tests; with --dp-familywise" in done.stdout.str()
+
+
+MARKED_LATE = """
+@pytest.mark.dpaudit
+def test_declared():
+    private(draws=400)
+
+def test_late():
+    for _ in range(5):
+        private(draws=400)
+"""
+
+
+@pytest.mark.parametrize("selected", ["declared or late", "late"])
+def test_a_marker_that_comes_after_the_collection_has_no_share(suite: pytest.Pytester, selected: str) -> None:
+    suite.makeconftest(
+        "import pytest\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_runtest_setup(item):\n"
+        "    if 'late' in item.name:\n        item.add_marker(pytest.mark.dpaudit(audits=5))\n"
+    )
+    done, found = run(suite, MARKED_LATE, "--dp-familywise", "-k", selected)
+    done.assert_outcomes(passed=2 if "declared" in selected else 1, deselected=0 if "declared" in selected else 1)
+    shares = [float(value) for test in found.values() for name, value in test.items() if name.endswith(".alpha")]
+    assert math.fsum(shares) <= 0.01
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
+def test_audits_in_a_forked_process_are_refused_where_alpha_is_shared(suite: pytest.Pytester) -> None:
+    forks = """
+import multiprocessing
+
+def child(told):
+    try:
+        told.put(f"alpha {private(draws=400).alpha}")
+    except auditor.SpecificationError as error:
+        told.put(str(error))
+
+def test_forks():
+    context = multiprocessing.get_context("fork")
+    told = context.Queue()
+    process = context.Process(target=child, args=(told,))
+    process.start()
+    pytest.fail(told.get(timeout=60))
+"""
+    done, _ = run(suite, forks, "--dp-familywise", "-W", "ignore::DeprecationWarning")
+    assert "in a process that test_suite.py::test_forks started; with --dp-familywise" in done.stdout.str()
 
 
 def test_every_worker_repeating_all_tests_is_refused_where_alpha_is_shared(suite: pytest.Pytester) -> None:
