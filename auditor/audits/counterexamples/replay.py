@@ -24,11 +24,12 @@ from auditor.datasets.json_codec import (
     encode_exactly,
     encode_value,
 )
-from auditor.errors import SpecificationError
+from auditor.errors import DpauditError, SpecificationError
 from auditor.events.codec import chain_from_json, chain_to_json, check_keys
 from auditor.events.event_learner import Chain
 from auditor.evidence.power import flag_probability
 from auditor.privacy.guarantees import NOTIONS, Guarantee
+from auditor.results import make_plain
 from auditor.targets import Mechanism
 from auditor.targets.process_settings import keep_apart
 from auditor.targets.sampler import Sampler
@@ -239,7 +240,14 @@ def replay_event(
     """
     known = _read(record, pair, guarantee)
     with watch_datasets([known.pair.x, known.pair.y]):
-        return _replay_known(known, target, seed, limit)
+        try:
+            return _replay_known(known, target, seed, limit)
+        except DpauditError:
+            raise
+        except Exception as error:  # whatever a damaged event, or one of other outputs, makes of these
+            raise SpecificationError(
+                f"the recorded event cannot be counted in these outputs: {type(error).__name__}: {error}"
+            ) from error
 
 
 def _replay_known(known: _Record, target: Mechanism, seed: int | None, limit: float | None) -> Replayed:
@@ -327,14 +335,19 @@ def _read(record: Mapping[str, Any], pair: Pair | None, guarantee: Guarantee | N
         raise SpecificationError(f"claim {record.get('id')!r} holds no counterexample that can be drawn again")
     try:
         before, counts = again.get("before"), again["counts"]
+        alpha = _level(decode_value(again["alpha"]))
+        if guarantee is None:
+            guarantee = claim_from_json(again["claim"])
+            _check_agreement("claim", record.get("claimed"), str(guarantee))
+        _check_agreement("alpha", record.get("alpha"), make_plain(alpha))
         if isinstance(again["chain"], Mapping):
             check_keys(again["chain"])
         return _Record(
             pair=_datasets(again, str(found.get("pair", "recorded pair")), pair),
             chain=None if again["chain"] is None else chain_from_json(again["chain"]),
             event=str(found.get("event", "the event")),
-            guarantee=claim_from_json(again["claim"]) if guarantee is None else guarantee,
-            alpha=_level(decode_value(again["alpha"])),
+            guarantee=guarantee,
+            alpha=alpha,
             counts=_counts(counts),
             before=None if before is None else _counts(before),
             key=str(again.get("key", record.get("id", "replay"))),
@@ -352,9 +365,19 @@ def _read(record: Mapping[str, Any], pair: Pair | None, guarantee: Guarantee | N
         ) from error
 
 
+def _check_agreement(what: str, outside: Any, inside: Any) -> None:
+    """Refuse a counterexample that is not of the record which holds it."""
+    if outside is not None and outside != inside:
+        raise SpecificationError(
+            f"the {what} of the record is {outside!r}, that of its counterexample {inside!r}: the file was changed "
+            "after the audit"
+        )
+
+
 def _counts(values: Any) -> EventCounts:
     x, y, n = values
-    if not all(isinstance(v, int) and not isinstance(v, bool) for v in (x, y, n)) or not 0 <= max(x, y) <= n:
+    whole = all(isinstance(v, int) and not isinstance(v, bool) for v in (x, y, n))
+    if not whole or not 0 <= min(x, y) <= max(x, y) <= n:
         raise SpecificationError(f"counts must be two numbers of draws and how many there were, got {values!r}")
     return EventCounts(x, y, n)
 

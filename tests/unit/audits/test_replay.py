@@ -29,6 +29,7 @@ from auditor.errors import SpecificationError, TargetError
 from auditor.events.codec import chain_to_json
 from auditor.events.event_learner import Chain
 from auditor.events.features import Numeric
+from auditor.events.float_bits import NegativeZero
 from auditor.privacy.guarantees import ZCDP, Guarantee
 from auditor.results import make_plain
 from auditor.targets.sampler import Sampler
@@ -246,6 +247,7 @@ def test_every_notion_has_such_a_test() -> None:
         ({"counts": [1, 2]}, "counterexample"),
         ({"counts": [3, 2, 1]}, "counts"),
         ({"counts": [0, 0, 0], "before": [1, 1, "x"]}, "counts"),
+        ({"before": [5, -1, 10]}, "counts"),
         ({"alpha": {"float": "2.0"}}, "alpha"),
         ({"alpha": 1}, "alpha"),
         ({"seed": "no number"}, "no number"),
@@ -258,6 +260,22 @@ def test_a_damaged_record_is_refused_with_what_is_wrong(found: Shrunk, changes: 
     stored = to_replay(found, private=False) | changes
     with pytest.raises(SpecificationError, match=shown):
         replay_event(record(stored), count)
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"), [({"claimed": "ε = 2"}, "ε = 2.*ε = 1"), ({"alpha": 1e-3}, "0.001.*0.01")]
+)
+def test_a_counterexample_of_another_record_is_refused(found: Shrunk, fields: Any, shown: str) -> None:
+    stored = to_replay(found, private=False)
+    assert replay_event(record(stored, claimed=str(CLAIM), alpha=0.01), count).exactly
+    with pytest.raises(SpecificationError, match=shown):
+        replay_event(record(stored, **{"claimed": str(CLAIM), "alpha": 0.01, **fields}), count)
+
+
+def test_an_event_that_cannot_be_counted_is_an_error_of_one_line(found: Shrunk) -> None:
+    chain = json.loads(json.dumps(chain_to_json(Chain(NegativeZero(), "above", (0.5,)))).replace("null", "93"))
+    with pytest.raises(SpecificationError, match="event cannot be counted in these outputs: TypeError"):
+        replay_event(record(to_replay(found, private=False) | {"chain": chain}), count)
 
 
 @pytest.mark.parametrize("content", [{"id": "claim", "counterexample": None}, {"id": "claim", "counterexample": {}}])
