@@ -97,6 +97,9 @@ class Draw(Protocol):
         ...
 
 
+#: An error that is above the largest one allowed by less than this part of it is equal to it: 0.4 - 0.3 is above 0.1 in
+#: floating point. A hundred thousand roundings, for numbers that are large beside their errors; arbitrary.
+ROUNDING = 1e-11
 #: Most draws in one call of a mechanism, so that memory does not grow with the budget.
 LARGEST_CALL = 1 << 16
 
@@ -192,13 +195,39 @@ class ErrorSampler:
             size = min(left, LARGEST_CALL)
             errors = errors_of(setting.error, sampler.draw(setting.data, size, "accuracy", *key, part), size)
             scores = (
-                np.minimum(errors, np.finfo(float).max) if math.isnan(setting.at_most) else errors > setting.at_most
+                np.minimum(errors, np.finfo(float).max)
+                if math.isnan(setting.at_most)
+                else find_failures(errors, setting.at_most)
             )
             self.traces.setdefault(setting, Trace()).add("errors", 0, sampler.place, scores)
             parts.append(errors)
             left, part = left - size, part + 1
         self.draws += n
         return np.concatenate(parts)
+
+
+def find_failures(errors: Array, at_most: float) -> NDArray[np.bool_]:
+    """Which errors are above the largest allowed one, beyond rounding.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n,)
+        Errors, at least 0.
+    at_most : float
+        Largest error that is no failure.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+
+    Raises
+    ------
+    SpecificationError
+        If no largest error is given.
+    """
+    if math.isnan(at_most):
+        raise SpecificationError(f"a Setting whose failures are counted needs at_most, got {at_most!r}")
+    return errors > at_most * (1.0 + ROUNDING)
 
 
 def errors_of(error: ErrorOf, outputs: Batch, n: int) -> Array:

@@ -91,7 +91,8 @@ class Expectation(Sampled):
         path, wealth = Path(), MeanWealth(np.concatenate([[1.0], GRID]) * self.at_most)
         total = squares = 0.0
         for errors in path.chunks(draw, setting, settings):
-            total, squares = total + float(errors.sum()), squares + float((errors**2).sum())
+            with np.errstate(over="ignore"):
+                total, squares = total + float(errors.sum()), squares + float((errors**2).sum())
             wealth.bet(errors)
             path.add(float(wealth.current[0]))
             if settings.stop == "verdict" and path.highest >= -math.log(settings.alpha):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.audits.accuracy.base import Path, Sampled
-from auditor.audits.accuracy.errors import ErrorSampler, Setting
+from auditor.audits.accuracy.errors import ErrorSampler, Setting, find_failures
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import describe_missed
 from auditor.errors import SpecificationError
@@ -27,7 +27,7 @@ class HighProbability(Sampled):
     Parameters
     ----------
     at_most : float
-        The claimed error, at least 0.
+        The claimed error, at least 0. An error that is larger by rounding alone is no failure.
     beta : float
         Claimed probability of failure, in [0, 1).
     strict : bool
@@ -87,7 +87,7 @@ class HighProbability(Sampled):
 
     def fails(self, errors: np.ndarray[Any, Any]) -> int:
         """How many of the errors are failures."""
-        return int((errors >= self.at_most).sum() if self.strict else (errors > self.at_most).sum())
+        return int((errors >= self.at_most).sum() if self.strict else find_failures(errors, self.at_most).sum())
 
     def collect(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> dict[str, Any]:
         """Count failures.

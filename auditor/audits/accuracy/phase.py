@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
-from auditor.audits.accuracy.errors import ErrorSampler, Setting
+from auditor.audits.accuracy.errors import ErrorSampler, Setting, find_failures
 from auditor.audits.context import Question
 from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import Independence
@@ -207,7 +207,7 @@ def _cell(
     best, beta = 0.0, 1 - bound if kind == "promised" else bound
     for part in loop:
         errors = draw(setting, loop.take(), *(f"{value:g}" for value in place), part)
-        successes += int((errors <= setting.at_most).sum())
+        successes += int((~find_failures(errors, setting.at_most)).sum())
         if kind:
             best = max(best, log_evidence(loop.used - successes if kind == "promised" else successes, loop.used, beta))
         if best >= -math.log(alpha):

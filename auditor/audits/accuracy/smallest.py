@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
-from auditor.audits.accuracy.errors import ErrorSampler, Setting
+from auditor.audits.accuracy.errors import ErrorSampler, Setting, find_failures
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.context import Question
 from auditor.audits.finish import Conclusion, finish_audit, labels_of
@@ -151,12 +151,10 @@ def decide_setting(
     Valid because: the limits are e-process limits at alpha / 2 each, which hold at all times together, so that the
     decision is wrong with probability at most alpha, whenever it is taken.
     """
-    if math.isnan(setting.at_most):
-        raise SpecificationError(f"a Setting whose failures are counted needs at_most, got {setting.at_most!r}")
     loop, count = ChunkLoop(CHUNKS, draws), 0
     lower, upper = 0.0, 1.0
     for part in loop:
-        count += int((draw(setting, loop.take(), *key, part) > setting.at_most).sum())
+        count += int(find_failures(draw(setting, loop.take(), *key, part), setting.at_most).sum())
         lower = max(lower, lower_limit(count, loop.used, alpha / 2))
         upper = min(upper, upper_limit(count, loop.used, alpha / 2))
         if not lower <= beta < upper:

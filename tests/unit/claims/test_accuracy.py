@@ -79,6 +79,12 @@ def test_the_evidence_decreases_in_the_bound_while_it_is_evidence() -> None:
         assert (np.diff(values[evidence]) <= 1e-9).all()
 
 
+def test_huge_errors_overflow_in_silence() -> None:
+    huge = Setting(lambda data, n, rng: np.full(n, 1e200), None, same)
+    found = Expectation(1.0).audit(huge, Settings(draws=400), ASKED)
+    assert (found.verdict, found.accuracy["mean"]) == (Verdict.DEVIATION, pytest.approx(1e200))
+
+
 def test_an_impossible_failure_is_decisive() -> None:
     assert log_evidence(1, 1000, 0.0) == math.inf
     assert log_evidence(0, 1000, 0.0) < 0
@@ -104,6 +110,20 @@ def test_a_detectable_rate_is_flagged_nine_times_in_ten(n: int, bound: float) ->
 
 
 # -------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.05])
+def test_errors_equal_to_the_claimed_one_but_for_rounding_are_no_failures(beta: float) -> None:
+    def shares(data: Any, n: int, rng: Rng) -> Any:
+        return rng.choice([0.2, 0.4], n)
+
+    assert Absolute(0.3)(np.array([0.4])) > 0.1
+    theorem, draws = HighProbability(0.1, beta), 2_000
+    held = theorem.audit(Setting(shares, None, Absolute(0.3), 0.1), Settings(draws=draws, detect=0.5), ASKED)
+    assert (held.verdict, held.accuracy["failures"]) == (Verdict.CONSISTENT, 0)
+    found = theorem.audit(Setting(shares, None, Absolute(0.3 - 1e-9), 0.1), Settings(draws=draws), ASKED)
+    assert found.verdict == Verdict.DEVIATION
+    assert decide_setting(Setting(shares, None, Absolute(0.3), 0.1), ErrorSampler(0, "s"), 100, 0.1, 0.01).count == 0
 
 
 def test_errors_of_numbers_and_vectors() -> None:
