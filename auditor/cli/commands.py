@@ -505,7 +505,7 @@ def replay(
 @click.argument("first", type=ResultsPath())
 @click.argument("second", type=ResultsPath())
 def diff(first: Path, second: Path) -> None:
-    """Compare two results.json claim by claim: verdicts, claims, what was ignored, failed checks and lower bounds.
+    """Compare two results.json claim by claim: verdicts, claims, what was ignored, failed checks, bounds, exact levels.
 
     Differences between the runs themselves, such as the seed, go to standard error: another seed alone moves lower
     bounds. Exit codes: 0 no claim differs; 1 some do; 2 a file cannot be read.

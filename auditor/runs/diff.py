@@ -191,17 +191,19 @@ def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], names:
         was, now = (_list_conditions(claim) for claim in (old[id_], new[id_]))
         changes += [f"{what} {was[what]} -> {now[what]}" for what in was if was[what] != now[what]]
         verdicts += bool(changes)
-        if not changes and old[id_]["lower_bound"] != new[id_]["lower_bound"]:
-            changes.append(
-                f"lower bound {_show_value(old[id_]['lower_bound'])} -> {_show_value(new[id_]['lower_bound'])}"
-            )
-            bounds += 1
+        if not changes:
+            changes = [
+                f"{what} {_show_value(old[id_].get(key))} -> {_show_value(new[id_].get(key))}"
+                for what, key in (("lower bound", "lower_bound"), ("exact level", "exact"))
+                if old[id_].get(key) != new[id_].get(key)
+            ]
+            bounds += bool(changes)
         if changes:
             lines.append(f"{id_}: {', '.join(changes)}")
     if lines:
         lines.append(
             f"{len(lines)} of {len(old.keys() | new.keys())} claims differ: {verdicts} in verdict or claim, "
-            f"{bounds} in the lower bound only, {alone} in one of the two only"
+            f"{bounds} in a bound or exact level only, {alone} in one of the two only"
         )
     return lines
 

@@ -648,8 +648,19 @@ def test_diff_shows_what_a_verdict_goes_with(
     assert found.code == 1
     assert said in found.out
     assert found.out.endswith(
-        "1 of 3 claims differ: 1 in verdict or claim, 0 in the lower bound only, 0 in one of the two only\n"
+        "1 of 3 claims differ: 1 in verdict or claim, 0 in a bound or exact level only, 0 in one of the two only\n"
     )
+
+
+def test_diff_shows_exact_levels(dpaudit: Command, results: Path, tmp_path: Path) -> None:
+    content = read(results)
+    exact = content["claims"][0]
+    was, exact["exact"] = exact["exact"], 0.125
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(content), encoding="utf-8")
+    said = dpaudit("diff", results, other)
+    assert said.code == 1
+    assert said.out.splitlines()[0] == f"{exact['id']}: exact level {was} -> 0.125"
 
 
 def test_diff_shows_verdicts_bounds_and_missing_claims(dpaudit: Command, results: Path, tmp_path: Path) -> None:
@@ -667,7 +678,7 @@ def test_diff_shows_verdicts_bounds_and_missing_claims(dpaudit: Command, results
         f"only in {results}: {exact['id']}",
         f"{held['id']}: lower bound {was} -> 0.25",
         f"{strong['id']}: violation -> consistent",
-        "3 of 3 claims differ: 1 in verdict or claim, 1 in the lower bound only, 1 in one of the two only",
+        "3 of 3 claims differ: 1 in verdict or claim, 1 in a bound or exact level only, 1 in one of the two only",
     ]
     assert said.err == ""
 
