@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
+from urllib.parse import unquote
 
 from auditor.errors import SpecificationError
 from auditor.targets.cache import find_cache
@@ -295,10 +296,14 @@ def _run(command: Sequence[str], failure: str, limit: float) -> str:
 
 def _contents(requirement: str) -> str:
     """Hash of what a local package holds, and empty for any other requirement."""
-    name = re.sub(r"\[[\w\s,.-]*\]$", "", requirement)  # extras, as in ./package[extra]
-    path = Path(name.rpartition("file://")[2].partition(";")[0].strip())
+    name, url, place = requirement.partition(";")[0].strip().rpartition("file://")
+    if url:  # its path begins after the host, and characters such as spaces are written by their codes
+        path = Path(unquote(place.partition("#")[0].removeprefix("localhost")))
+    else:
+        name = re.sub(r"\[[\w\s,.-]*\]$", "", place)  # extras, as in ./package[extra]
+        path = Path(name.strip())
     # pip takes a plain name for a package of its index, even beside a folder of this name.
-    local = path.is_file() or (path.is_dir() and (os.sep in name or name.startswith(".")))
+    local = path.is_file() or (path.is_dir() and (bool(url) or os.sep in name or name.startswith(".")))
     if not local:
         return ""
     digest = hashlib.sha256(str(path.absolute()).encode())
@@ -308,13 +313,18 @@ def _contents(requirement: str) -> str:
     return digest.hexdigest()
 
 
-def _files(folder: Path, left_out: tuple[str, ...] = ()) -> Iterator[Path]:
-    """Files of a local package, in order, without hidden ones and what building it writes."""
+def _files(folder: Path, left_out: tuple[str, ...] = (), within: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """Files of a local package, in order, without hidden ones and what building it writes.
+
+    Links to folders are followed, as what builds a package does, but not into a folder that one is within.
+    """
+    within = (*within, folder.resolve())
     for child in sorted(folder.iterdir()):
         if child.name.startswith(".") or any(child.match(pattern) for pattern in (*_WRITTEN, *left_out)):
             continue
-        if child.is_dir() and not child.is_symlink():
-            yield from _files(child)
+        if child.is_dir():
+            if child.resolve() not in within:
+                yield from _files(child, within=within)
         elif child.is_file():
             yield child
 

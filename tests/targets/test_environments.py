@@ -174,6 +174,25 @@ def test_a_changed_local_package_is_installed_again(
     assert find_environment(["package"], cache=unbuilt) == plain
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["{}", "{}[fast]", '{}[fast] ; python_version > "3"', "own @ file://{url}", "own @ file://localhost{url}#egg=own"],
+)
+def test_every_way_to_name_a_local_package_sees_its_changes(form: str, unbuilt: Path, tmp_path: Path) -> None:
+    package, behind = tmp_path / "my package", tmp_path / "behind"
+    package.mkdir()
+    behind.mkdir()
+    (package / "pyproject.toml").write_text("[project]\n")
+    (package / "linked").symlink_to(behind)
+    (behind / "again").symlink_to(package)  # round and round
+    requirement = form.format(package, url=str(package).replace(" ", "%20"))
+    found = [find_environment([requirement], cache=unbuilt)]
+    for file in (package / "own.py", behind / "beside.py"):
+        file.write_text("changed = True\n")
+        found.append(find_environment([requirement], cache=unbuilt))
+    assert len(set(found)) == 3
+
+
 def test_a_changed_wheel_is_installed_again(unbuilt: Path, tmp_path: Path) -> None:
     library = wheel(tmp_path, "1.5", 3)
     before = find_environment([str(library)], cache=unbuilt)
