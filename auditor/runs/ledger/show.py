@@ -17,6 +17,7 @@ from auditor.evidence.lower_bound import rejects_below
 from auditor.evidence.two_sample_bet import Chunk, Wealth
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict, make_plain
+from auditor.runs.ledger.fingerprint import fingerprint_parts
 from auditor.runs.ledger.record import past_of
 from auditor.runs.ledger.session import share_of
 from auditor.runs.ledger.store import Series, Store
@@ -199,7 +200,11 @@ def verify_ledger(path: Path) -> tuple[list[str], bool]:
             except SpecificationError as error:
                 wrong.append(f"{where}: {error}")
                 continue
-            found = [*_uncounted_chunks(past, len(series.pairs)), *_inconsistent_nights(store, series, past)]
+            found = [
+                *_contradictions(store, series),
+                *_uncounted_chunks(past, len(series.pairs)),
+                *_inconsistent_nights(store, series, past),
+            ]
             if not found and series.guarantee is not None:
                 found = _wealth(past, series)
             unknown += series.guarantee is None
@@ -209,6 +214,20 @@ def verify_ledger(path: Path) -> tuple[list[str], bool]:
         f"; {unknown} of claims that are not made of their parameters, whose wealth is not computed" if unknown else ""
     )
     return [*wrong, as_recorded + note], not wrong
+
+
+def _contradictions(store: Store, series: Series) -> list[str]:
+    """What a series says twice, and not the same: its claim, and the state that it is of."""
+    found = []
+    if series.guarantee is not None:
+        guarantee = claim_from_json(series.guarantee)
+        said = f"{guarantee} ({guarantee.notion})"
+        if series.claimed != said:
+            found.append(f"its claim is {series.claimed!r} in words, {said!r} by its parameters")
+    [(fingerprint,)] = store.query("SELECT fingerprint FROM series WHERE number = ?", series.number)
+    if fingerprint != fingerprint_parts(series.about):
+        found.append(f"its fingerprint {fingerprint!r} is not that of the state that is recorded beside it")
+    return found
 
 
 def _uncounted_chunks(past: Past, pairs: int) -> list[str]:

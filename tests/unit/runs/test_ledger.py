@@ -355,6 +355,8 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
     [
         ("UPDATE chunks SET log = log + 0.01 WHERE number = 9", "the wealth after chunk 9"),
         ("UPDATE chunks SET n = n + 1 WHERE number = 9", "counts"),
+        ("UPDATE series SET claimed = 'ε = 9 (pure DP)'", "ε = 9"),
+        ("UPDATE series SET fingerprint = 'another'", "'another'"),
         ("DELETE FROM chunks WHERE number = 9", "chunk numbers"),
         ("DELETE FROM chunks WHERE number = (SELECT max(number) FROM chunks)", "night 2 says 5 chunks"),
         ("UPDATE nights SET verdict = 'consistent' WHERE number = 2", "its wealth says otherwise"),
