@@ -494,7 +494,9 @@ def name_numbers(kind: Any) -> str:
 
 
 def name_fields(names: Any, values: Any) -> Any:
-    """Name the values of a row's fields or a table's columns, so that events name them.
+    """Name the values of a row's fields or a table's columns.
+
+    Events name them then.
 
     Parameters
     ----------
