@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments.document_004_model_agnostic import ledger as experiment
 from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection.free_tops import inverted, tail
 from mechanisms.teacher_ensembles.composition_ledger import (
@@ -151,6 +152,14 @@ def test_constants_are_those_of_the_mechanisms() -> None:
 def test_counts_of_epochs(cutoff: int) -> None:
     assert refusals(cutoff) == cutoff + 1
     assert failing_tests(cutoff) == cutoff + 2
+
+
+def test_failed_tests_are_held_against_what_the_noise_is_for() -> None:
+    # sqrt(32 T ln(..)) is for T failed tests, Algorithm 6's sqrt(64 T ln(..)) for 2T: T + 2 is more at T = 1 only.
+    (rows,) = (draft.subject() for draft in experiment._epochs() if draft.case == "t_failing_tests")
+    above = [case for case, failed, most in rows if failed > most]
+    assert [case for case in above if "6" in case] == ["Algorithm 6, T = 1"]
+    assert len(above) == 5
 
 
 def test_students() -> None:
