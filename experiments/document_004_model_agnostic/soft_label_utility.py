@@ -28,8 +28,8 @@ _ERR3 = Erratum(
     "false",
     "Theorem 5.6 says that Algorithm 6 answers all m queries if at most T of them are unstable "
     "over the plain partition.",
-    fails="queries that are unstable over both partitions cost 2: after T/2 + 1 of them the run halts, and stable "
-    "queries are not answered",
+    fails="queries that are unstable over both partitions cost 2: after floor(T/2) + 1 of them the run halts, and "
+    "stable queries are not answered",
     correction="all are answered if the unstable ones, those over both partitions counted twice, are at most T, or "
     "with a loop that runs while c <= 2T",
 )
