@@ -374,10 +374,11 @@ def private_labeller() -> Iterator[Draft]:
                 None,
                 missed,
                 at_most=3.0 * sizes.gamma + factor * sizes.alpha,
-                beta=2 * _BETA,
+                beta=2 * sizes.beta,
                 case=f"{case}_{kind}",
                 derived=kind == "sharper",
-                draws={"smoke": 120, "standard": 400},
+                # Without a failure 260 draws certify a rate below 0.1, and 450 one below 0.06.
+                draws={"smoke": 260 if sizes.beta == 0.05 else 450, "standard": 1_000},
                 independence=False,
                 controls={"teachers of which half say 0 and half say 1": LabellerError(sizes, SplitTeachers(0.5))},
             )
@@ -385,19 +386,24 @@ def private_labeller() -> Iterator[Draft]:
 
 
 def _labellers() -> Iterator[tuple[str, ClassificationSizes, Any]]:
-    """At an alpha at which the bound is below the error of a coin."""
-    plain = ClassificationSizes(fewest_queries(0.05, _BETA), 0.05)
+    """At an alpha at which the bound is below the error of a coin, and at beta = alpha."""
+    plain = _labeller_sizes(0.05)
     yield "one_sided", plain, LargestThresholdTeachers(plain.examples)
     yield "split", plain, SplitTeachers(0.05)
-    noisy = ClassificationSizes(fewest_queries(0.02, _BETA), 0.02, 0.05)
-    yield "noisy_labels", noisy, SplitTeachers(0.02 / 0.9)
+    yield "noisy_labels", _labeller_sizes(0.03, 0.05), SplitTeachers(0.03 / 0.9)
+
+
+def _labeller_sizes(alpha: float, gamma: float = 0.0) -> ClassificationSizes:
+    """Sizes of Claim 4.5, which asks for beta <= alpha; beta is 0.1 at most."""
+    beta = min(alpha, _BETA)
+    return ClassificationSizes(fewest_queries(alpha, beta), alpha, gamma, beta=beta)
 
 
 def _claim_linear_growth() -> Iterator[Draft]:
     """The bound is linear; measured is the error with teachers as bad as the claim's hypothesis lets them be."""
 
     def error(alpha: float, gamma: float) -> float:
-        sizes = ClassificationSizes(fewest_queries(alpha, _BETA), alpha, gamma)
+        sizes = _labeller_sizes(alpha, gamma)
         shifts = SplitTeachers(alpha / (1.0 - 2.0 * gamma)).shifts(sizes.chunks, np.random.default_rng(0))
         return integrated_error(sizes, shifts, 0.5)
 

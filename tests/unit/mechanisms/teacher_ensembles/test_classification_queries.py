@@ -12,6 +12,7 @@ import pytest
 from scipy import integrate, stats
 
 from auditor.privacy.exact import curve
+from experiments.document_004_model_agnostic import classification as experiment
 from experiments.document_004_model_agnostic._canaries import POINTS, halves, neighbours, one_label, used_again
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
@@ -233,6 +234,17 @@ def test_errors_of_the_labeller() -> None:
     )
     one_sided = LabellerError(sizes, LargestThresholdTeachers(sizes.examples))(None, 20, np.random.default_rng(1))
     assert np.all(one_sided <= 3 * 0.1)
+
+
+def test_the_labeller_is_claimed_where_its_hypothesis_holds() -> None:
+    # Claim 4.5: 0 < beta <= alpha, m >= 4 ln(1/(alpha beta))/alpha^2, and errors of at most gamma + alpha each.
+    for _, sizes, teachers in experiment._labellers():
+        assert sizes.beta <= sizes.alpha
+        assert sizes.queries >= 4.0 * math.log(1.0 / (sizes.alpha * sizes.beta)) / sizes.alpha**2
+        assert 3.0 * sizes.gamma + 7.0 * sizes.alpha < 0.5
+        if isinstance(teachers, SplitTeachers):
+            assert (1.0 - 2.0 * sizes.gamma) * teachers.shift == pytest.approx(sizes.alpha)
+    assert [experiment._labeller_sizes(alpha).beta for alpha in (0.02, 0.12)] == [0.02, 0.1]
 
 
 def test_two_borderline_points_are_answered_together() -> None:

@@ -380,6 +380,14 @@ def test_students_by_drawing_everything() -> None:
         assert stats.ks_2samp(slow, found).pvalue > _ALPHA / 2
 
 
+def test_growth_is_claimed_where_the_theorems_hold() -> None:
+    # Theorems 4.6 and 4.7: beta <= alpha at every size.
+    growing = {draft.case: draft.guarantee for draft in experiment._exponents()}
+    for case, share in (("rows_realizable", 0.0), ("rows_agnostic", 0.5)):
+        rows = [sizes(alpha, alpha, 8.0, 0.01, share * alpha).rows for alpha in (0.02, 0.01, 0.005, 0.0025)]
+        assert [int(n) for n in growing[case].at] == rows
+
+
 def test_sizes_by_hand() -> None:
     assert public_points(0.02, 0.02) == math.ceil(8 * math.log(200) / 0.0004)
     assert uniform_examples(0.1, 0.1, 3.0) == math.ceil(800 * (2 + math.log(40)))
