@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from auditor.claims import Draft, Source, accuracy, broken, broken_and_deviating, deviating, entry, reference
+from auditor.audits.inequality import Row
+from auditor.claims import (
+    Draft,
+    Source,
+    accuracy,
+    broken,
+    broken_and_deviating,
+    deviating,
+    entry,
+    inequality,
+    reference,
+)
 from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import PureDP
 from experiments._queries import opposed_pair, stream
@@ -33,6 +45,21 @@ def exponential() -> Iterator[Draft]:
     law = {"reference": ExponentialByDefinition(tuple(("mdvis", float(v), float(v)) for v in range(27, 39)), 1.0)}
     yield from reference(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE, follows=law)
 
+    yield inequality(
+        _rare_choices,
+        statement="two outcomes, scores (K, 0) against (K - 1, 1): the loss of the second is at most eps, and above "
+        "0.999 eps at K = 40 / eps",
+        case="level_approached",
+        derived=True,
+        note="the level of the theorem is approached as K grows, by an event that is rare",
+    )
+    yield inequality(
+        _same_direction,
+        statement="where no score falls from one dataset to the other, the level is eps / 2",
+        case="scores_that_rise_together",
+        derived=True,
+        note="all scores from 0 to 3 of three outcomes, each of which rises by 1 or stays",
+    )
     yield broken(MUTANTS["factor_two_missing"], mechanism, opposed_pair(), relation=REPLACE)
     yield from broken_and_deviating(MUTANTS["sign_flipped"], mechanism, opposed_pair(), relation=REPLACE)
     yield broken(MUTANTS["greedy_argmax"], mechanism, opposed_pair(), relation=REPLACE)
@@ -55,6 +82,37 @@ def exponential() -> Iterator[Draft]:
     yield _claim_utility(common, common, "most_common_visits")
     flipped = MUTANTS["sign_flipped"]
     yield _claim_utility(flipped.build(common), common, flipped.name, flipped.note)
+
+
+def _log_probabilities(epsilon: float, scores: Sequence[float]) -> FloatArray:
+    """Logarithms of the mechanism's probabilities, for scores of sensitivity 1."""
+    return np.log(ExponentialMechanism(stream("w" * len(scores)), epsilon).probabilities(np.array(scores)))
+
+
+def _rare_choices() -> list[Row]:
+    rows: list[Row] = []
+    for epsilon in (0.1, 1.0, 3.0):
+        for lead in (1.0, 4.0, 40.0 / epsilon):
+            first, second = (_log_probabilities(epsilon, scores) for scores in ((lead, 0.0), (lead - 1.0, 1.0)))
+            rows.append((f"eps = {epsilon:g}, K = {lead:g}", float(second[1] - first[1]), epsilon))
+        rows.append((f"eps = {epsilon:g}, K = {lead:g}, from below", 0.999 * epsilon, float(second[1] - first[1])))
+    return rows
+
+
+def _same_direction() -> list[Row]:
+    rows: list[Row] = []
+    for epsilon in (0.1, 1.0, 3.0):
+        losses = [
+            float(np.abs(_log_probabilities(epsilon, up) - _log_probabilities(epsilon, scores)).max())
+            for scores in itertools.product(range(4), repeat=3)
+            for up in ([score + move for score, move in zip(scores, moves, strict=True)] for moves in _MOVES)
+        ]
+        rows.append((f"eps = {epsilon:g}: largest loss", max(losses), epsilon / 2.0))
+    return rows
+
+
+#: Scores of three outcomes that rise by 1, or stay.
+_MOVES = tuple(itertools.product((0, 1), repeat=3))
 
 
 @dataclass(frozen=True)

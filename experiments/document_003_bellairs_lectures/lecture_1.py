@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from auditor.audits.accuracy import Absolute, Setting, Squared
+from auditor.audits.inequality import Row
 from auditor.claims import (
     Draft,
     Source,
@@ -28,6 +29,7 @@ from auditor.claims import (
     scaling,
 )
 from auditor.datasets import Pair
+from auditor.privacy.exact import LaplaceCurve, curve
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, GaussianDP, PureDP
 from experiments.common import ADD_REMOVE, REPLACE, added, person, rand, replaced, visits
 from mechanisms.additive_noise.histogram import MUTANTS as SIZES
@@ -55,8 +57,8 @@ def laplace() -> Iterator[Draft]:
     pair = _health_changes()
     yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
     # The same mechanism under other notions: its own delta at half its epsilon, and the smallest mu of its curve.
-    (curve,) = exact(count, PureDP(1.0), pair).curves
-    half, gaussian = ApproxDP(0.5, _rounded_up(curve.delta(0.5))), GaussianDP(_rounded_up(curve.mu()))
+    (known,) = exact(count, PureDP(1.0), pair).curves
+    half, gaussian = ApproxDP(0.5, _rounded_up(known.delta(0.5))), GaussianDP(_rounded_up(known.mu()))
     # With delta above the probability of 0.01 that is asked about, such an event has to show more.
     yield privacy(count, half, pair, case="count", relation=REPLACE, draws={"smoke": 700_000})
     yield from reference(count, DeltaDP(half.delta, half.epsilon), pair, case="count", relation=REPLACE, follows=False)
@@ -162,6 +164,21 @@ def discrete_laplace() -> Iterator[Draft]:
     count = LatticeLaplace(_WEAK, 1.0, step=1.0)
     pair = _health_changes()
     yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
+    yield inequality(
+        _deltas_of_responses,
+        statement="delta at E is (e^eps - e^E) / (1 + e^eps), that of randomised response of level eps",
+        relation="==",
+        case="curve_of_randomised_response",
+        derived=True,
+        note="no mechanism of the level has a larger one",
+    )
+    yield inequality(
+        _deltas_of_continuous_noise,
+        statement="delta at E of continuous Laplace noise of level eps is smaller, for 0 <= E < eps",
+        relation="<",
+        case="worse_than_continuous_noise",
+        derived=True,
+    )
     fraction = LatticeLaplace(ClippedSum("lncoins", 0.0, 1.0), 1.0)
     part = replaced("a person's value goes from 0.25 to 0.75", person(lncoins=0.25), person(lncoins=0.75))
     yield from broken_and_deviating(
@@ -217,6 +234,29 @@ def discrete_laplace() -> Iterator[Draft]:
         derived=True,
         note="for eps far below 1",
     )
+
+
+def _lattice_deltas() -> list[tuple[str, float, float, float]]:
+    """Label, eps, E and delta at E of a count with noise on the integers, on the data; E below eps."""
+    pair, found = _health_changes(), []
+    for epsilon in (0.1, 0.5, 1.0, 3.0):
+        count = LatticeLaplace(_WEAK, epsilon, step=1.0)
+        losses = curve(count.law(pair.x), count.law(pair.y))
+        for part in (0.0, 0.25, 0.5, 0.9):
+            label = f"eps = {epsilon:g}, E = {part * epsilon:g}"
+            found.append((label, epsilon, part * epsilon, losses.delta(part * epsilon)))
+    return found
+
+
+def _deltas_of_responses() -> list[Row]:
+    return [
+        (label, delta, (math.exp(eps) - math.exp(e)) / (1.0 + math.exp(eps)))
+        for label, eps, e, delta in _lattice_deltas()
+    ]
+
+
+def _deltas_of_continuous_noise() -> list[Row]:
+    return [(label, LaplaceCurve(eps).delta(e), delta) for label, eps, e, delta in _lattice_deltas()]
 
 
 def _share(n: int, epsilon: float) -> LatticeLaplace:
