@@ -131,10 +131,20 @@ def tolerated(ratio: float) -> float:
     Every candidate that is consistent with answers within E has less than n/100 wrong except with the probability that
     `sharp_bound` sums, at beta = 2 E / sqrt(n); the largest of k Laplace variables is within E with probability
     1 - k exp(-E / scale). Each is given 0.05.
+
+    Candidates of the claim are vectors of zeros and ones, and the linear programme has all of [0, 1]^n. But E is 1/2
+    here for every ratio, and answers are whole numbers: within it they are exact. Then the programme has no other
+    solution where the queries are of full rank: for that rank modulo 2 is enough, which they lack with probability
+    below 2^(n - k). So it is promised of the programme from k = 2n on (`promised`). At k = n this says nothing.
     """
     k = round(ratio * _BITS)
     fits = [e for e in np.arange(0.5, 6.0, 0.5) if sharp_bound(_BITS, k, 2 * float(e)) <= math.log(0.05)]
     return float(max(fits, default=0.0)) / math.log(k / 0.05) / math.sqrt(_BITS)
+
+
+def promised(ratio: float, scale: float) -> float | None:
+    """Probability with which the linear programme is to succeed; None where nothing is derived, see `tolerated`."""
+    return _PROMISED if ratio >= 2.0 and scale <= tolerated(ratio) else None
 
 
 def protecting(ratio: float) -> float:
@@ -154,8 +164,11 @@ DIAGRAM = PhaseDiagram(
     up="scale of the noise over sqrt(n)",
     xs=_RATIOS,
     ys=_SCALES,
-    promised=lambda ratio, scale: _PROMISED if scale <= tolerated(ratio) else None,
+    promised=promised,
     excluded=lambda ratio, scale: _EXCLUDED if scale >= protecting(ratio) else None,
-    lines=(Line("success is promised below (Claim 4.1.8)", tolerated), Line("excluded above (epsilon-DP)", protecting)),
+    lines=(
+        Line("any consistent candidate succeeds below (Claim 4.1.8)", tolerated),
+        Line("excluded above (epsilon-DP)", protecting),
+    ),
     success="reconstruction without an error",
 )

@@ -21,6 +21,7 @@ from auditor.audits.adversaries.reconstruction import Decoding, Reconstruction, 
 from auditor.datasets import Pair, ReplaceOne
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import ApproxDP
+from experiments.document_003_bellairs_lectures.blatant import DIAGRAM, promised, tolerated
 from experiments.document_003_bellairs_lectures.reconstruction import (
     _CONSTANTS,
     ToleratedError,
@@ -284,6 +285,16 @@ def test_the_catalogues_constant_is_that_of_the_gaussian_limit() -> None:
         solved = float(special.erfinv(3.0 ** (-1.0 / ratio))) / (10 * math.sqrt(2))
         assert round(solved, 3) == stated
         assert constant < solved
+
+
+def test_the_diagram_promises_where_answers_are_exact_and_queries_of_full_rank() -> None:
+    """E is 1/2 for every ratio; at k = n the rank modulo 2 is too small in most games, so nothing is promised."""
+    n = 32
+    for ratio in DIAGRAM.xs:
+        assert tolerated(ratio) * math.sqrt(n) * math.log(ratio * n / 0.05) == pytest.approx(0.5)
+        assert promised(ratio, 0.002) == (None if ratio < 2 else 0.9)
+        assert promised(ratio, 0.05) is None
+    assert {x for (x, _), (kind, _) in DIAGRAM.bounds().items() if kind == "promised"} == {2.0, 4.0, 8.0, 16.0}
 
 
 def test_the_tolerated_error_is_bisected() -> None:
