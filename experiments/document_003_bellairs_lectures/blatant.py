@@ -32,11 +32,12 @@ _ATTACKS: dict[str, tuple[Adversary, int]] = {
 }
 
 
-def _mechanisms(columns: int) -> Iterator[tuple[str, Mechanism, Guarantee]]:
-    yield "laplace", LaplaceCounts(columns, 1.0), _PURE
-    yield "largest_norm", LargestNormCounts(columns, 1.0), _PURE
-    yield "gaussian", GaussianCounts(columns, 1.0, 0.1), _APPROXIMATE
-    yield "constant", ConstantCounts(columns, 4.0), _PURE
+def mechanisms(columns: int) -> Iterator[tuple[str, Mechanism, Guarantee, float]]:
+    """Name, mechanism, claim and exact level of what is attacked."""
+    yield "laplace", LaplaceCounts(columns, 1.0), _PURE, 1.0
+    yield "largest_norm", LargestNormCounts(columns, 1.0), _PURE, 1.0
+    yield "gaussian", GaussianCounts(columns, 1.0, 0.1), _APPROXIMATE, 1.0
+    yield "constant", ConstantCounts(columns, 4.0), _PURE, 0.0
 
 
 @entry(
@@ -52,11 +53,11 @@ def meter() -> Iterator[Draft]:
     bounded by p (1 - c) <= e^eps (c + 1/n) + delta.
     """
     for attack, (played, columns) in _ATTACKS.items():
-        for name, mechanism, guarantee in _mechanisms(columns):
+        for name, mechanism, guarantee, level in mechanisms(columns):
             # 2,880 bits decide; against (1, 0.1) the bets are on games, of which few bits make more unequal ones.
             few = 2_880 // played.bits if guarantee is _PURE else 9_600 // played.bits
             draws = {"smoke": few, "standard": max(few, 500)}
-            yield adversary(mechanism, guarantee, played, case=f"{name}__{attack}", exact_level=1.0, draws=draws)
+            yield adversary(mechanism, guarantee, played, case=f"{name}__{attack}", exact_level=level, draws=draws)
         too_little = UniformCounts(0.1 * math.sqrt(played.bits))
         yield adversary(
             too_little, _PURE, played, case=f"too_little_noise__{attack}", expected="violation", exact_level=math.inf

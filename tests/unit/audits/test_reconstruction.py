@@ -20,15 +20,16 @@ from auditor.audits.adversaries.decoding import LeastAbsolute, LeastSquares, ran
 from auditor.audits.adversaries.reconstruction import Decoding, Reconstruction, build_tables
 from auditor.datasets import Pair, ReplaceOne
 from auditor.errors import SpecificationError
+from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import ApproxDP
-from experiments.document_003_bellairs_lectures.blatant import DIAGRAM, promised, tolerated
+from experiments.document_003_bellairs_lectures.blatant import DIAGRAM, mechanisms, promised, tolerated
 from experiments.document_003_bellairs_lectures.reconstruction import (
     _CONSTANTS,
     ToleratedError,
     sharp_bound,
     small_answer,
 )
-from mechanisms.additive_noise.column_counts import ConstantCounts
+from mechanisms.additive_noise.column_counts import ConstantCounts, LaplaceCounts
 from mechanisms.lower_bounds.decoding_mutants import MUTANTS, ROBUST_MUTANTS
 from mechanisms.lower_bounds.noisy_counts import SpoiledCounts, SpoiledQueries, UniformCounts
 
@@ -285,6 +286,19 @@ def test_the_catalogues_constant_is_that_of_the_gaussian_limit() -> None:
         solved = float(special.erfinv(3.0 ** (-1.0 / ratio))) / (10 * math.sqrt(2))
         assert round(solved, 3) == stated
         assert constant < solved
+
+
+def test_the_stated_levels_of_what_the_meter_attacks_are_exact() -> None:
+    """A constant, which releases the same of any data, has the level 0; Laplace noise is calibrated to 1."""
+    stated = {name: level for name, _, _, level in mechanisms(6)}
+    assert stated == {"laplace": 1.0, "largest_norm": 1.0, "gaussian": 1.0, "constant": 0.0}
+    laplace = next(made for name, made, _, _ in mechanisms(6) if name == "laplace")
+    assert isinstance(laplace, LaplaceCounts)
+    laws = [laplace.plain.law(np.full((1, 6), bit)) for bit in (0, 1)]
+    assert curve(*laws).epsilon(0.0) == pytest.approx(1.0)
+    constant = ConstantCounts(6, 4.0)
+    none, everything = (constant(np.full((1, 6), bit), 3, RNG(0)) for bit in (0, 1))
+    np.testing.assert_array_equal(none, everything)
 
 
 def test_the_diagram_promises_where_answers_are_exact_and_queries_of_full_rank() -> None:
