@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy import special
@@ -10,6 +11,7 @@ from scipy import special
 #: Parameters of the prior over the alternatives, Beta(1/2, 1/2): half a success and half a failure beforehand, so that
 #: the evidence for a probability near 0 or 1 costs no more than for one in the middle.
 PRIOR = 0.5
+_LOG_BETA = float(special.betaln(PRIOR, PRIOR))
 #: Probability with which a rate that is called detectable would have been flagged.
 POWER = 0.9
 #: Logarithm of the smallest bound that is tried: next to it doubles lose their digits.
@@ -47,16 +49,17 @@ def log_evidence(count: int, n: int, bound: float) -> float:
         return 0.0
     idle = float(special.betainc(PRIOR, PRIOR, bound))
     if bound <= 0:
-        return math.inf if count else float(special.betaln(PRIOR, n + PRIOR) - special.betaln(PRIOR, PRIOR))
+        return math.inf if count else float(special.betaln(PRIOR, n + PRIOR) - _LOG_BETA)
     a, b = count + PRIOR, n - count + PRIOR
     above = float(special.betaincc(a, b, bound))
     if above <= 0:
         return math.log(idle)
-    betting = math.log(above) + special.betaln(a, b) - special.betaln(PRIOR, PRIOR)
+    betting = math.log(above) + special.betaln(a, b) - _LOG_BETA
     betting -= special.xlogy(count, bound) + special.xlog1py(n - count, -bound)
     return float(np.logaddexp(betting, math.log(idle)))
 
 
+@lru_cache(maxsize=1 << 12)  # several claims, and several settings of one, have the same count
 def lower_limit(count: int, n: int, alpha: float) -> float:
     """Largest bound rejected together with all smaller ones.
 
@@ -213,6 +216,7 @@ def anytime_order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
     return n - _rejecting_count(n, 1.0 - q, alpha / 2), _rejecting_count(n, q, alpha / 2) - 1
 
 
+@lru_cache(maxsize=1 << 12)
 def _rejecting_count(n: int, bound: float, alpha: float) -> int:
     """Smallest count among n draws whose `log_evidence` against ``bound`` reaches ln(1/alpha); n + 1 if none does."""
     threshold = -math.log(alpha)

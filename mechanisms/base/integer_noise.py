@@ -30,6 +30,10 @@ _WORD = 16
 _FRACTION = PRECISION + 128
 #: Draws made at once: the words of 16 digits fill a megabyte, which stays in the cache. Arbitrary beyond that.
 _BLOCK = 1 << 15
+#: Draws up to which digits are joined by a product with powers of two, which is one call; of more, byte by byte, which
+#: takes a third of the time then.
+_FEW = 1 << 12
+_POWERS = 2.0 ** np.arange(53)
 #: Decimal digits for exponentials: 2^-384 is 10^-115.6, with room for the products.
 _DIGITS = 140
 #: Unit roundoff of float64.
@@ -69,7 +73,7 @@ def draw_geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generat
     Source: 000, section 2.
     """
     require(1 < a < math.inf, "a finite base a > 1", a)
-    return _draw_geometric(_of_base(float(a)), math.prod(np.atleast_1d(size)), rng).reshape(size)
+    return _draw_geometric(_of_base(float(a)), _count_draws(size), rng).reshape(size)
 
 
 def two_sided_geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -81,7 +85,7 @@ def two_sided_geometric(a: float, size: int | tuple[int, ...], rng: np.random.Ge
     Source: 000, section 2 (geometric_mechanism).
     """
     require(1 < a < math.inf, "a finite base a > 1", a)
-    return _two_sided(_of_base(float(a)), math.prod(np.atleast_1d(size)), rng).reshape(size)
+    return _two_sided(_of_base(float(a)), _count_draws(size), rng).reshape(size)
 
 
 def discrete_gaussian(
@@ -118,7 +122,7 @@ def discrete_gaussian(
     """
     require(_NARROWEST <= sigma <= _WIDEST, f"sigma from {_NARROWEST:g} to {_WIDEST:g} lattice steps", sigma)
     require(1 <= resolution <= 53, "a resolution of 1 to 53 bits", resolution)
-    sigma, n = float(sigma), math.prod(np.atleast_1d(size))
+    sigma, n = float(sigma), _count_draws(size)
     t = math.floor(sigma) + 1
     out = np.empty(n, dtype=np.int64)
     done = 0
@@ -129,6 +133,10 @@ def discrete_gaussian(
         out[done : done + kept.size] = kept
         done += kept.size
     return out.reshape(size)
+
+
+def _count_draws(size: int | tuple[int, ...]) -> int:
+    return size if isinstance(size, int) else math.prod(size if isinstance(size, tuple) else np.atleast_1d(size))
 
 
 def _draw_words(n: int, rng: np.random.Generator) -> Words:
@@ -191,15 +199,28 @@ def _draw_geometric(expansions: Words, n: int, rng: np.random.Generator) -> IntA
     for start in range(0, n if digits else 0, _BLOCK):
         m = min(_BLOCK, n - start)
         words = _draw_words(digits * m, rng).reshape(digits, m)
-        one = words < lead
-        ties = np.flatnonzero(words == lead)
-        if ties.size:
+        one, tied = words < lead, words == lead
+        if np.count_nonzero(tied):
+            ties = np.flatnonzero(tied)
             one.ravel()[ties] = _later_words(expansions, ties // m, rng)
-        # Eight digits make a byte, and the bytes an integer: twice as fast as `numpy.packbits` along this axis.
-        for place in range(0, digits, 8):
-            bits = one[place : place + 8].view(np.uint8)
-            byte = np.bitwise_or.reduce(bits << np.arange(len(bits), dtype=np.uint8)[:, None], axis=0)
-            out[start : start + m] |= byte.astype(np.int64) << place
+        out[start : start + m] = _join_digits(one)
+    return out
+
+
+def _join_digits(one: NDArray[np.bool_]) -> IntArray:
+    """Integers of binary digits, the lowest first; `one` of shape (digits, m), result of shape (m,)."""
+    digits, m = one.shape
+    if m <= _FEW and digits <= len(_POWERS):
+        return np.asarray(_POWERS[:digits] @ one, dtype=np.float64).astype(np.int64)  # exact: at most 53 digits
+    out = np.zeros(m, dtype=np.int64)
+    for place in reversed(range(0, digits, 8)):  # eight digits make a byte, from the highest to the lowest
+        bits = one[place : place + 8].view(np.uint8)
+        byte = bits[-1].copy()
+        for bit in bits[-2::-1]:
+            np.add(byte, byte, out=byte)
+            np.bitwise_or(byte, bit, out=byte)
+        np.left_shift(out, 8, out=out)
+        np.bitwise_or(out, byte, out=out)
     return out
 
 

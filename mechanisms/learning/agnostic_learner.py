@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from auditor.privacy.exact import FiniteLaw
+from mechanisms.base.kept import compute_once
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.base.noise import draw_index
 from mechanisms.learning.hypotheses import HypothesisClass, counts_of
@@ -39,6 +40,9 @@ class HypothesisChoice:
 
     def exponents(self, data: Dataset) -> FloatArray:
         """Logarithms of the weights, ``-eps mistakes / 2``; shape (size,)."""
+        return compute_once(self._exponents, data)
+
+    def _exponents(self, data: Dataset) -> FloatArray:
         return np.asarray(-0.5 * self.epsilon * self.mistakes(data), dtype=np.float64)
 
     def probabilities(self, data: Dataset) -> FloatArray:
@@ -53,7 +57,7 @@ class HypothesisChoice:
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` hypotheses; int64 of shape (n,)."""
         require_draws(n)
-        return draw_index(self.probabilities(data), n, rng)
+        return draw_index(compute_once(self.probabilities, data), n, rng)
 
 
 @dataclass(frozen=True)

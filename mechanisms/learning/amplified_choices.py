@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,7 @@ class CandidateHypotheses(HypothesisClass):
         return np.asarray((codes[:, None] == codes).sum(axis=1), dtype=np.int64)
 
 
+@lru_cache(maxsize=1 << 14)  # an audit has few lists of candidates, each thousands of times
 def chooser(build: Build, codes: tuple[int, ...], d: int, epsilon: float) -> HypothesisChoice:
     """The generic learner, or what is built of it, over the candidates."""
     built = build(AgnosticLearner(CandidateHypotheses(codes, d), epsilon))

@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.base.kept import compute_once
 from mechanisms.base.mechanism import Dataset, IntArray, require
 
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -74,6 +75,10 @@ def counts_of(data: Dataset, domain: int) -> IntArray:
     ValueError
         If a point is not in the domain, or a label is neither 0 nor 1.
     """
+    return compute_once(_count_records, data, domain)
+
+
+def _count_records(data: Dataset, domain: int) -> IntArray:
     records = np.asarray(data)
     shaped = records.ndim == 2 and records.shape[1] == 2 and len(records) > 0
     require(shaped and np.issubdtype(records.dtype, np.integer), "integers of shape (rows, 2)", records)

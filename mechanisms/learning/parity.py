@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.privacy.exact import FiniteLaw
+from mechanisms.base.kept import compute_once
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.base.noise import draw_index
 from mechanisms.learning.gf2 import (
@@ -213,7 +214,7 @@ class SubsetLearner:
             Where there is none.
         """
         require_draws(n)
-        read = self.read(data)
+        read = MergedEquations(*compute_once(self.read, data))
         null = rng.random(n) < self.stop
         found = np.zeros((read.x.shape[0], n), dtype=np.uint64)
         runs = np.flatnonzero(~null)
@@ -222,10 +223,16 @@ class SubsetLearner:
 
     def solve(self, read: MergedEquations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
         """Steps 2 to 4 for `n` runs; as `draw`."""
+        mass, *parts = compute_once(self._solve_subsets, read.x, read.y.tobytes(), read.times.tobytes())
+        systems, which = EchelonSystems(*parts), draw_index(mass, n, rng)
+        return systems.solutions(self.free_bits(n, rng), which), ~systems.consistent[which]
+
+    def _solve_subsets(self, x: Words, y: bytes, times: bytes) -> tuple[NDArray[Any], ...]:
+        """Probabilities of the subsets, and the fields of their systems; of equations whose labels are bytes."""
+        read = MergedEquations(x, np.frombuffer(y, dtype=np.bool_), np.frombuffer(times, dtype=np.int64))
         drawn, mass = self.drawn_subsets(read)
         systems = self.systems(read, drawn)
-        which = draw_index(mass, n, rng)
-        return systems.solutions(self.free_bits(n, rng), which), ~systems.consistent[which]
+        return mass, systems.rows, systems.labels, systems.consistent, systems.rank
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ the cryptography library, which is loaded when something is signed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from mechanisms.base.mechanism import (
     unbounded,
 )
 from mechanisms.query_release.small_database import SmallDatabase
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
@@ -47,18 +51,21 @@ _COLUMNS = ("first", "second")
 
 def sign(secret: bytes, messages: Bytes) -> Bytes:
     """Rows of messages (n, 16), signed; uint8 of shape (n, 80). Ed25519 signatures are deterministic."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    key = Ed25519PrivateKey.from_private_bytes(secret)
+    key = _load_key(secret)
     signatures = b"".join(key.sign(message.tobytes()) for message in messages)
     return np.hstack([messages, np.frombuffer(signatures, dtype=np.uint8).reshape(len(messages), -1)])
 
 
 def public_key(secret: bytes) -> bytes:
     """The public key that belongs to a secret one, 32 bytes each."""
+    return _load_key(secret).public_key().public_bytes_raw()
+
+
+@lru_cache(maxsize=1)  # a key signs, and is published, and another one is drawn
+def _load_key(secret: bytes) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    return Ed25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
+    return Ed25519PrivateKey.from_private_bytes(secret)
 
 
 def verifies(public: bytes, rows: Bytes) -> NDArray[np.bool_]:

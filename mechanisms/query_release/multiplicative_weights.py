@@ -433,7 +433,10 @@ class MultiplicativeWeightsSession:
         _, first, of = np.unique(triples, return_index=True, return_inverse=True)
         old = self._hypotheses[self._state[runs[first]]]
         self._state[runs] = len(self._hypotheses) + of
-        kept, self._state = np.unique(self._state, return_inverse=True)
+        # States are small numbers: they are marked and counted, not sorted.
+        held = np.zeros(len(self._hypotheses) + len(old), dtype=np.bool_)
+        held[self._state] = True
+        kept, self._state = np.flatnonzero(held), (np.cumsum(held) - 1)[self._state]
         moved = self._mechanism.updated(old, query[first], side[first])
         self._hypotheses = np.concatenate([self._hypotheses, moved])[kept]
         if self._mechanism.rules.refreshed:

@@ -22,6 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from mechanisms.base.kept import compute_once
 from mechanisms.base.mechanism import Dataset, FloatArray, require, require_positive
 from mechanisms.base.queries import Relation, column_values
 
@@ -78,7 +79,10 @@ class ClippedMedian:
 
     def ordered(self, data: Dataset) -> FloatArray:
         """Return the points in [0, 1] in increasing order, shape (rows,); ValueError if there are none."""
-        values = column_values(data, self.column).astype(np.float64)
+        return compute_once(self._order, column_values(data, self.column))
+
+    def _order(self, column: Dataset) -> FloatArray:
+        values = np.asarray(column).astype(np.float64)
         require(values.size > 0, "at least one row", values.size)
         clipped = np.clip(np.where(np.isnan(values), self.low, values), self.low, self.high)
         return np.sort((clipped - self.low) / (self.high - self.low))
