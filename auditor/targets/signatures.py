@@ -237,7 +237,7 @@ def bind_function(function: Callable[..., Any], text: str, one_draw: bool, given
     text : str
         Name of the target, for errors.
     one_draw : bool
-        It draws once.
+        It draws once; so does what is made by `auditor.one_draw`, whether this says so or not.
     given : mapping
         Values of its further parameters, by name.
 
@@ -248,6 +248,8 @@ def bind_function(function: Callable[..., Any], text: str, one_draw: bool, given
     """
     if is_async(function):
         raise SpecificationError(f"target {text!r} {ASYNC}")
+    if isinstance(function, OneDraw) and (one_draw or given):
+        function, one_draw = function.function, True
     parameters = list_parameters(function)
     if not parameters:
         if given or parameters is not None:

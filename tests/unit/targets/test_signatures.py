@@ -19,6 +19,7 @@ from auditor.targets.signatures import explain_guess, parse_arguments, split_lab
 from auditor.targets.target_names import target_named
 
 SOURCE = """
+    import auditor
     import numpy as np
 
     def batch(data, n, rng): return [("batch", data, n, type(rng).__name__)] * n
@@ -38,6 +39,7 @@ SOURCE = """
     def own(data): return ("own", data)
     def optional(data, rng=None): return ("optional", data, type(rng).__name__)
     def setting(data, epsilon): return ("setting", data, epsilon)
+    wrapped = auditor.one_draw(setting)
     def several(data, epsilon, delta, rng): return ("several", data, epsilon, delta, type(rng).__name__)
     def annotated(data, value: int): return ("annotated", data, value)
     def typed(data, stream: np.random.Generator, epsilon=2): return ("typed", type(stream).__name__, epsilon)
@@ -106,6 +108,11 @@ def drawn(file: Path, name: str, data: Any = 5, n: int = 2, one_draw: bool = Fal
     outputs = list(target(data, n, np.random.default_rng(0)))
     assert len(outputs) == n
     return outputs[0]
+
+
+def test_a_function_that_is_made_to_draw_once_may_be_said_to_and_takes_values(file: Path) -> None:
+    for said in (True, False):
+        assert drawn(file, "wrapped", one_draw=said, epsilon=2) == ("setting", 5, 2)
 
 
 @pytest.mark.parametrize(
