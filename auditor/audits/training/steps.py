@@ -294,13 +294,25 @@ class StepRecorder:
     def save(self, path: str | Path) -> None:
         """Write the record to a .npz file, for `read_steps`.
 
-        It holds projections and noise, no example and no gradient.
+        It holds projections and noise, no example and no gradient. Folders that are missing are made; a file that is
+        there is replaced once all is written.
+
+        Raises
+        ------
+        SpecificationError
+            If it cannot be written.
         """
-        table = self.table()
-        with Path(path).open("wb") as file:
-            np.savez_compressed(
-                file, format=_FORMAT, **{part.name: getattr(table, part.name) for part in fields(StepTable)}
-            )
+        table, path = self.table(), Path(path)
+        partial = path.with_name(path.name + ".part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as file:
+                np.savez_compressed(
+                    file, format=_FORMAT, **{part.name: getattr(table, part.name) for part in fields(StepTable)}
+                )
+            partial.replace(path)
+        except OSError as error:
+            raise SpecificationError(f"cannot write to {str(path)!r}: {error}") from error
 
     def _read_claims(self, clip: float | None, multiplier: float | None, rate: float | None) -> dict[str, Any]:
         found = {

@@ -206,12 +206,15 @@ def test_norms_below_the_clip_norm_lower_the_level() -> None:
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     record = train(1, rate=1.0, noise=FULL, steps=20)
-    record.save(tmp_path / "run.npz")
-    again = read_steps(tmp_path / "run.npz")
+    record.save(tmp_path / "runs" / "first" / "run.npz")
+    again = read_steps(tmp_path / "runs" / "first" / "run.npz")
+    assert [path.name for path in (tmp_path / "runs" / "first").iterdir()] == ["run.npz"]
     assert audit_steps(again, CLAIM).to_json() == audit_steps(record, CLAIM).to_json()
     (tmp_path / "other.npz").write_bytes(b"PK nothing")
     with pytest.raises(SpecificationError, match=r"other\.npz' is no record of steps"):
         read_steps(tmp_path / "other.npz")
+    with pytest.raises(SpecificationError, match=r"cannot write to '.*other\.npz/run\.npz': .*other\.npz'"):
+        record.save(tmp_path / "other.npz" / "run.npz")
 
 
 def test_sampled_steps_need_an_accountant(monkeypatch: pytest.MonkeyPatch) -> None:
