@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from pathlib import Path
 
@@ -46,13 +45,3 @@ def results(dpaudit: Command, claims: Path, tmp_path: Path) -> Path:
     said = dpaudit("run", claims, *QUICK, "--out", tmp_path / "out")
     assert said.code == 0, said
     return tmp_path / "out" / "results.json"
-
-
-def pytest_collection_finish() -> None:
-    """Keep garbage collection away from the tests themselves.
-
-    They are two thirds of a million objects, which each full collection would go through, and so would each look for
-    generators that objects hold (`WatchedGenerators`): a tenth of a second.
-    """
-    gc.collect()
-    gc.freeze()
