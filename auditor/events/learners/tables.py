@@ -60,7 +60,8 @@ def find_columns(output: object, wanted: Collection[Hashable] | None = None) -> 
     """
     named: dict[Hashable, Sequence[Any]]
     if isinstance(output, Typed) and output.kind == "pandas.DataFrame" and isinstance(output.value, dict):
-        named = dict(zip(output.value.get("columns", ()), output.value.get("values", ()), strict=False))
+        values = output.value.get("values", ())  # a list where names repeat, or are no texts
+        named = values if isinstance(values, dict) else dict(zip(output.value.get("columns", ()), values, strict=False))
     else:
         rows = _find_rows(output)
         if rows is None:

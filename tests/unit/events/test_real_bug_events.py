@@ -697,7 +697,7 @@ FORMS: dict[str, tuple[Callable[[int], Any], str]] = {
     "queue": (lambda v: collections.deque([v]), "output[0]"),
     "view": (lambda v: {"count": v}.values(), "output[0]"),
     "buffered text": (lambda v: io.StringIO(f"about {v} people"), "number 1 in the text of output"),
-    "row of fields": (lambda v: np.array([(0, v)], dtype="i4, f8")[0], "output[1]"),
+    "row of fields": (lambda v: np.array([(0, v)], dtype="i4, f8")[0], "output['f1']"),
     "compiled class": (lambda v: ctypes.c_double(v), "output['value']"),
     "categories": (lambda v: pd.Categorical(["a"], categories=["a", v]), "output['categories'][0][1]"),
     "name of an index": (lambda v: pd.Series([0.5], index=pd.Index([0], name=v)), "output['index names'][0]"),
