@@ -245,8 +245,9 @@ def test_the_labeller_is_claimed_where_its_hypothesis_holds() -> None:
         if isinstance(teachers, SplitTeachers):
             assert (1.0 - 2.0 * sizes.gamma) * teachers.shift == pytest.approx(sizes.alpha)
     assert [experiment._labeller_sizes(alpha).beta for alpha in (0.02, 0.12)] == [0.02, 0.1]
-    for growth in experiment._claim_linear_growth():
-        assert growth.guarantee.curve(growth.guarantee.at[-1]) < 0.5
+    for draft in experiment._claim_linear_growth():
+        growth: Any = draft.guarantee
+        assert growth.curve(growth.at[-1]) < 0.5
 
 
 def test_two_borderline_points_are_answered_together() -> None:

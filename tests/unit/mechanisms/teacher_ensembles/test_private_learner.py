@@ -382,7 +382,7 @@ def test_students_by_drawing_everything() -> None:
 
 def test_growth_is_claimed_where_the_theorems_hold() -> None:
     # Theorems 4.6 and 4.7: beta <= alpha at every size.
-    growing = {draft.case: draft.guarantee for draft in experiment._exponents()}
+    growing: dict[str, Any] = {draft.case: draft.guarantee for draft in experiment._exponents()}
     for case, share in (("rows_realizable", 0.0), ("rows_agnostic", 0.5)):
         rows = [sizes(alpha, alpha, 8.0, 0.01, share * alpha).rows for alpha in (0.02, 0.01, 0.005, 0.0025)]
         assert [int(n) for n in growing[case].at] == rows
