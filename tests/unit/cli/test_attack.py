@@ -83,7 +83,7 @@ MECHANISMS = """
             self.coef_ = np.asarray(X).T @ np.asarray(y) + rng.laplace(scale=self.scale, size=2)
 
     def slow(data, rng):
-        time.sleep(0.005)
+        time.sleep(0.002)
         return int(np.sum(data)) + int(geometric(rng, ENOUGH, 1)[0])
 """
 
@@ -431,10 +431,10 @@ def test_values_outside_the_domain_are_tried_if_asked_for(dpaudit: Command, mech
 
 
 def test_a_slow_target_ends_with_its_budget(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
-    # 5 ms a draw: 400,000 draws would take 2,000 s, and the tests of independence alone 5 s.
+    # 2 ms a draw: 400,000 draws would take 800 s, and the tests of independence alone 2 s.
     begun = time.monotonic()
     target = helped(mechanisms, "slow")
-    said = dpaudit("attack", target, *BITS, "--max-seconds", 10, "--out", tmp_path)
+    said = dpaudit("attack", target, *BITS, "--max-seconds", 4, "--out", tmp_path)
     assert time.monotonic() - begun < 60
     claim = claim_of(tmp_path)
     assert claim["verdict"] in ("consistent", "inconclusive"), said
