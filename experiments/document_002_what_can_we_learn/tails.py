@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,6 +59,11 @@ class ExcessOverTruth:
         return np.maximum(np.asarray(outputs, dtype=np.float64) - self.truth, 0.0)
 
 
+def _keep_representable(rows: Iterable[Row]) -> list[Row]:
+    """Rows whose bound is a normal float64: below that both sides would be 0, and nothing compared."""
+    return [row for row in rows if row[2] >= sys.float_info.min]
+
+
 def _bit(mu: Fraction) -> tuple[Fraction, Fraction]:
     return 1 - mu, mu
 
@@ -71,7 +77,7 @@ def _chernoff_rows(above: bool) -> list[Row]:
                 probability = above_mean if above else below_mean
                 bound = (chernoff_above if above else chernoff_below)(float(mu), float(phi), n)
                 rows.append((f"n = {n}, mu = {mu}, phi = {phi}", probability, bound))
-    return rows
+    return _keep_representable(rows)
 
 
 def _visits() -> tuple[Fraction, ...]:
@@ -188,14 +194,17 @@ _SEEN = ((1, 5.0, 30_000), (2, 4.0, 80_000), (3, 3.0, 300_000))
 #: Where only the exact distribution shows it. The proof remarks on delta < 1 < lambda: the last three rows have delta <
 #: lambda.
 _COMPUTED = ((10, 2.0), (30, 1.4), (100, 1.0), (300, 0.9), (400, 0.7), (1700, 0.5))
-#: For the bounds that hold: from one term to 3,000, and from a hundredth of the scale to a hundred scales.
+#: For the bounds that hold: from one term to 3,000, and from a hundredth of the scale to a hundred scales, as far as
+#: bounds are above 2e-308.
 _GRID = tuple(
-    (n, u) for n in (1, 2, 3, 10, 30, 100, 300, 1000, 3000) for u in (0.01, 0.1, 0.5, 1.0, 2.0, 2.8, 5.0, 100.0)
+    (n, u) for n in (1, 2, 3, 10, 30, 100, 300, 1000, 3000) for u in (0.01, 0.1, 0.5, 1.0, 2.0, 2.8, 5.0, 20.0, 100.0)
 )
 
 
 def _laplace_rows(bound: Callable[[int, float], float], places: Iterable[tuple[int, float]]) -> list[Row]:
-    return [(f"n = {n}, delta = {u:g} lambda", laplace_sum_tail(n, n * u), bound(n, u)) for n, u in places]
+    return _keep_representable(
+        (f"n = {n}, delta = {u:g} lambda", laplace_sum_tail(n, n * u), bound(n, u)) for n, u in places
+    )
 
 
 @entry(

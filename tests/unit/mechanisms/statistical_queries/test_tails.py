@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import itertools
 import math
+import sys
 from decimal import Decimal
 from fractions import Fraction
 
@@ -13,9 +14,10 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from auditor.audits.accuracy import Expectation, HighProbability
+from auditor.claims import Entry
 from auditor.privacy.exact import TwoSidedGeometricLaw
 from experiments.document_002_what_can_we_learn.noise import ClippedError, SampledResponses, laplace
-from experiments.document_002_what_can_we_learn.tails import ExcessOverTruth
+from experiments.document_002_what_can_we_learn.tails import ExcessOverTruth, chernoff_hoeffding, laplace_sum
 from mechanisms.local_model.randomized_response import from_epsilon
 from mechanisms.statistical_queries.tails import (
     LaplaceMean,
@@ -91,6 +93,16 @@ def test_from_where_on_the_printed_bound_is_exceeded(u: str, first: int) -> None
 def test_the_printed_equality_fails_in_both_directions() -> None:
     assert laplace_sum_tail(1, 1.0) == pytest.approx(math.exp(-1.0), rel=1e-14)
     assert printed_laplace_bound(1, 1.0) == pytest.approx(0.7788, abs=5e-5)
+
+
+@pytest.mark.parametrize("entry", [chernoff_hoeffding, laplace_sum])
+def test_no_case_compares_nothing_with_nothing(entry: Entry) -> None:
+    claims = [c for c in entry.claims() if "/inequality/" in c.id]
+    assert claims
+    for claim in claims:
+        bounds = [right for _, _, right in claim.draft.subject()]
+        assert len(bounds) >= 6
+        assert min(bounds) >= sys.float_info.min
 
 
 def test_the_step_of_the_printed_proof_goes_the_other_way() -> None:
