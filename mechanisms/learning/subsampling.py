@@ -257,6 +257,16 @@ class SubsampledElimination(DeterministicSolution):
         return 0.0
 
 
+@dataclass(frozen=True)
+class FixedSizeElimination(FixedSizeSubset):
+    """A fixed number of rows, then a random solution: steps 3 and 4 without step 1."""
+
+    @property
+    def stop(self) -> float:
+        """There is no step 1."""
+        return 0.0
+
+
 MUTANTS: dict[str, Mutant[PrivateParityLearner]] = tabulate_mutants(
     Mutant(
         "deterministic_consistent_learner",
@@ -267,7 +277,7 @@ MUTANTS: dict[str, Mutant[PrivateParityLearner]] = tabulate_mutants(
     ),
     Mutant(
         "fixed_size_with_parity_steps",
-        lambda base: FixedSizeSubset(base.epsilon, base.d),
+        lambda base: FixedSizeElimination(base.epsilon, base.d),
         unbounded,
         "violation",
         "one row of n, then steps 3 and 4: (0, 1) beside (x, 0) or (x, 1), a hypothesis tells which",

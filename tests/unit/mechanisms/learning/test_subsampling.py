@@ -141,6 +141,9 @@ def test_negative_controls_have_no_level(name: str) -> None:
     data = np.array([[1, 1], [0, 1]])
     law = mutant.law(data)  # type: ignore[attr-defined]
     counts = np.bincount(mutant(data, 20_000, np.random.default_rng(1)) + 1, minlength=3)
+    # Without step 1 nothing but the row (0, 1) leads to a null, which is outcome 0.
+    one = MUTANTS[name].build(PrivateParityLearner(1.0, 1)).law(np.array([[1, 1]]))  # type: ignore[attr-defined]
+    assert one.probabilities[0] == 0.0
     possible = law.probabilities > 0
     assert counts[~possible].sum() == 0
     assert stats.chisquare(counts[possible], 20_000 * law.probabilities[possible]).pvalue > ALARM
