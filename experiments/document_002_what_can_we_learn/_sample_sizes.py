@@ -43,7 +43,8 @@ E2 = Erratum(
     fails="where eps <= alpha the second term alone equals beta at that n: with |H| = 10, beta = 0.1 and "
     "eps = alpha = 0.1 the left side is 1.43 beta at n = 2764",
     correction="the theorem, which states O(.), holds, and with the constant 6: the probability of failure is at most "
-    "(|H| - 1) exp(-n min{eps alpha / 4, alpha^2 / 2}); that line of the proof needs 9 where |H| / beta >= 4",
+    "(|H| - 1) exp(-n min{eps alpha / 4, alpha^2 / 2}); for that line of the proof 9 is enough where "
+    "|H| / beta >= 4, and at 4 no less is",
 )
 
 Instance = Callable[[int, float], "FiniteExampleDistribution | IndependentBits"]

@@ -104,7 +104,7 @@ def _truth(data: pd.DataFrame) -> FloatArray:
 def central() -> Iterator[Draft]:
     """Four means over 20,190 persons; one person moves all of them by as much as one can.
 
-    The document only mentions that sums are answered with error O(1/n), and that simulating t queries takes about
+    The document only mentions that averages are answered with error O(1/n), and that simulating t queries takes about
     sqrt(t)/eps times the data. Under pure privacy with a noise for each answer it is t/eps, which is what is claimed
     here; the root is that of (eps, delta) and advanced composition, and is shown to hold there.
     """
@@ -148,7 +148,7 @@ def _errors(mechanism: CentralQueries) -> Iterator[Draft]:
         others=(-0.5, -2.0),
         both=True,
         case="error_and_rows",
-        note="an error of O(1/n) for each sum",
+        note="an error of O(1/n) for each average",
     )
 
 

@@ -658,6 +658,11 @@ def test_the_printed_line_at_the_catalogues_examples() -> None:
     for k, epsilon, alpha, beta in ((10, 0.1, 0.1, 0.1), (1000, 0.01, 0.2, 0.05)):
         size = printed_size(k, epsilon, alpha, beta)
         assert k * math.exp(-epsilon * size * alpha / 6) == pytest.approx(beta, rel=1e-9)
+    # At |H| / beta = 4 the line needs 9, beyond that less: 7.4845 at 10.
+    for k, beta, enough in ((2, 0.5, 9.0), (1, 0.1, 7.4846)):
+        for constant, holds in ((enough * (1 + 1e-9), True), (enough * 0.999, False)):
+            size = constant * math.log(k / beta) / 0.1**2
+            assert (printed_failure(k, 0.1, 0.1, size) <= beta) == holds
 
 
 def test_the_constants_that_the_printed_line_needs() -> None:
