@@ -22,6 +22,7 @@ from experiments.document_002_what_can_we_learn._amplified_accuracy import (
 )
 from mechanisms.learning.amplified_fresh import AmplifiedWithoutRuns, UniformBits
 from mechanisms.learning.amplified_parity import PrintedAmplification, corrected, rounds, size_bound
+from mechanisms.learning.parity_samples import elimination_size
 
 #: Number of bits, epsilon, alpha, beta.
 Parameters: TypeAlias = tuple[int, float, float, float]
@@ -232,6 +233,30 @@ def size_claims() -> Iterator[Draft]:
     for case, name, at, exponent, parameters in claims:
         draft = _claim_sample_size(case, name, at, exponent, parameters)
         yield as_corrected("E7", draft) if case == "small_beta" else draft
+    yield inequality(
+        ratios_to_nonprivate,
+        statement="the sample size of A* is at most 841 ln(1/beta) / eps times that of the learner without privacy",
+        level="L4",
+        case="ratio_to_nonprivate",
+        derived=True,
+        note="the remark after Lemma 4.6, O(ln(1/beta) / eps), which holds with the term log^2(1/beta) as well: "
+        "325 d + 38 L <= 469 (d ln 2 + ln(1/beta)) and L = ln(3/beta) <= 1.793 ln(1/beta), for eps <= 0.9, beta < 1/4",
+    )
+
+
+def ratios_to_nonprivate() -> list[Row]:
+    """Sizes of the corrected A* over those of Gaussian elimination, against ``841 ln(1/beta) / eps``."""
+    return [
+        (
+            f"d = {d}, eps = {epsilon:g}, alpha = {alpha:g}, log2(1/beta) = {length:g}",
+            size(d, epsilon, alpha, 2.0**-length) / elimination_size(alpha, 2.0**-length, d),
+            841.0 * length * math.log(2.0) / epsilon,
+        )
+        for d in (1, 2, 32, 512)
+        for epsilon in (0.05, 0.5, 0.9)
+        for alpha in (0.01, 0.1, 0.4)
+        for length in (2.1, *SMALL)
+    ]
 
 
 def _claim_sample_size(

@@ -120,6 +120,14 @@ def test_the_sample_size_is_below_its_closed_form() -> None:
             assert needed <= size_bound(d, epsilon, alpha, beta, choice_only=choice_only)
 
 
+def test_the_sample_size_is_a_logarithm_over_epsilon_times_that_without_privacy() -> None:
+    grid = itertools.product((1, 2, 50, 10_000), (0.001, 0.1, 0.9), (1e-4, 0.1, 0.5), (0.2499, 0.1, 1e-3, 1e-300))
+    for d, epsilon, alpha, beta in grid:
+        needed = corrected(d, epsilon, alpha, beta).needed
+        without = math.ceil((d * math.log(2.0) + math.log(1.0 / beta)) / alpha)
+        assert needed <= 841.0 * math.log(1.0 / beta) / epsilon * without
+
+
 @pytest.mark.parametrize(
     ("build", "shown"),
     [
