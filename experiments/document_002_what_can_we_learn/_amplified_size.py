@@ -234,7 +234,7 @@ def size_claims() -> Iterator[Draft]:
         draft = _claim_sample_size(case, name, at, exponent, parameters)
         yield as_corrected("E7", draft) if case == "small_beta" else draft
     yield inequality(
-        ratios_to_nonprivate,
+        _ratios_to_nonprivate,
         statement="the sample size of A* is at most 841 ln(1/beta) / eps times that of the learner without privacy",
         level="L4",
         case="ratio_to_nonprivate",
@@ -244,7 +244,7 @@ def size_claims() -> Iterator[Draft]:
     )
 
 
-def ratios_to_nonprivate() -> list[Row]:
+def _ratios_to_nonprivate() -> list[Row]:
     """Sizes of the corrected A* over those of Gaussian elimination, against ``841 ln(1/beta) / eps``."""
     return [
         (

@@ -10,6 +10,7 @@ rows, and the sampler for large databases against them, are among the claims of 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -51,7 +52,7 @@ from experiments.document_002_what_can_we_learn._parity_accuracy import (
     probability,
 )
 from mechanisms.base.mechanism import Mutant, unbounded
-from mechanisms.learning.parity import GaussianElimination, PrivateParityLearner
+from mechanisms.learning.parity import NULL, GaussianElimination, PrivateParityLearner
 from mechanisms.learning.parity_levels import resampling_level
 from mechanisms.learning.parity_mutants import MUTANTS, FixedSizeSubset, SampleByContentHash
 from mechanisms.learning.parity_samples import ParityOnFreshSamples, SparseInputs, UniformInputs, elimination_size
@@ -260,6 +261,35 @@ def _claim_distributions() -> Iterator[Draft]:
         case="probability_of_null",
         derived=True,
     )
+    yield inequality(
+        _ratios_of_one_more_row,
+        statement="P[h given that row i is taken] <= 2 P[h given that it is not], for every database, i and h",
+        case="one_more_row",
+        note="Claim 4.3; all databases of two and three rows of one and two bits, up to order",
+    )
+
+
+def _ratios_of_one_more_row() -> list[Row]:
+    """For each number of bits and rows, the database, row and hypothesis with the largest ratio.
+
+    Whether row i is taken is independent of the others, so that what A outputs if it is not is A's output without it.
+    """
+    rows: list[Row] = []
+    for d, n in ((1, 2), (1, 3), (2, 2), (2, 3)):
+        learner = PrivateParityLearner(1.0, d)
+        every = [tuple(bits) for bits in itertools.product((0, 1), repeat=d + 1)]
+        found: list[Row] = []
+        for chosen in itertools.combinations_with_replacement(every, n):
+            data = np.array(chosen, dtype=np.uint8)
+            known = learner.law(data)
+            for i in range(n):
+                without = learner.law(np.delete(data, i, axis=0))
+                for code, p, q in zip(known.outcomes, known.probabilities, without.probabilities, strict=True):
+                    taken = (float(p) - (1.0 - learner.p) * float(q)) / learner.p
+                    if code != NULL and (taken > 0.0 or q > 0.0):
+                        found.append((f"rows {data.tolist()}, i = {i}, h = {code}", taken, 2.0 * float(q)))
+        rows.append(max(found, key=lambda row: row[1] / row[2] if row[2] > 0.0 else math.inf))
+    return rows
 
 
 def _level(mechanism: Any, pair: Pair) -> float:

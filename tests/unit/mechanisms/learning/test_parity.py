@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from auditor.privacy.exact import curve
+from experiments.document_002_what_can_we_learn.parity import private
 from mechanisms.learning.parity import MOST_BITS, NULL, GaussianElimination, PrivateParityLearner
 from mechanisms.learning.parity_levels import (
     biased_level,
@@ -102,6 +103,17 @@ def p_value(mechanism: Any, data: NDArray[np.uint8], n: int, seed: int) -> float
 
 
 # -------------------------------------------------------------------------------------- distributions
+
+
+def test_one_more_row_doubles_a_hypothesis_at_most() -> None:
+    """Claim 4.3: the ratio 2 is attained for each number of bits and rows, and not exceeded by the four steps."""
+    (claim,) = [c for c in private.claims() if c.id.endswith("/one_more_row")]
+    assert [left / right for _, left, right in claim.draft.subject()] == pytest.approx([1.0] * 4, rel=1e-9)
+    p = 0.25
+    for rows in itertools.combinations_with_replacement(list(itertools.product(range(4), (0, 1))), 3):
+        without = by_definition(rows[1:], 2, p)[1:]
+        taken = (by_definition(rows, 2, p)[1:] - (1 - p) * without) / p
+        assert np.all(taken <= 2 * without * (1 + 1e-12) + 1e-15)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
