@@ -196,7 +196,6 @@ class PytestSession:
 
     def _share(self) -> float:
         """Share of a family-wise alpha that the next audit has."""
-        wrong = ""
         if self.test is None or self.phase != "call" or self.family is None:
             where = f"in the {self.phase} of {self.test}" if self.test else "outside of all tests"
             wrong = (
@@ -208,12 +207,11 @@ class PytestSession:
                 f"assert_private was called in a process that {self.test} started; with --dp-familywise an audit must "
                 "be in the process of its test, because others do not know which shares of alpha are used"
             )
-        if wrong or self.family is None:
-            from auditor.errors import SpecificationError
+        else:
+            return share(ALPHA if self.alpha is None else self.alpha, self.family, self.declared, self.own)
+        from auditor.errors import SpecificationError
 
-            raise SpecificationError(wrong)
-        alpha = ALPHA if self.alpha is None else self.alpha
-        return share(alpha, self.family, self.declared, self.own)
+        raise SpecificationError(wrong)
 
     def replay(self, alpha: float) -> str:
         """A command that runs the test again, and so the audit with its share of alpha."""

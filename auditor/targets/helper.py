@@ -509,7 +509,7 @@ def name_fields(names: Any, values: Any) -> Any:
     dict or list
         By name; a list of the values where two names are the same, or one is no text.
     """
-    named = {name: value for name, value in zip(names, values) if isinstance(name, str)}  # noqa: B905 - see above
+    named = {name: value for name, value in zip(names, values) if isinstance(name, str)}  # noqa: B905 - Python 3.10
     return named if len(named) == len(values) else list(values)
 
 

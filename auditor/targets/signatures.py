@@ -237,7 +237,7 @@ def bind_function(function: Callable[..., Any], text: str, one_draw: bool, given
     text : str
         Name of the target, for errors.
     one_draw : bool
-        It draws once; so does what is made by `auditor.one_draw`, whether this says so or not.
+        It draws once. Functions wrapped by `auditor.one_draw` always do.
     given : mapping
         Values of its further parameters, by name.
 

@@ -257,7 +257,7 @@ def _of_numpy(value: Any, depth: int) -> Any:
     name = name_numbers(value.dtype)
     if isinstance(value, np.generic):
         if isinstance(value, np.void):  # a row of fields, or bytes
-            return Typed(name, list_plain_elements(value) if value.dtype.names else value.item())
+            return Typed(name, list_plain_elements(value))
         if name in USUAL or value.dtype.kind not in "biufcmM":
             return value
         return Typed(name, value.item() if value.dtype.kind in "biuf" else list_plain_elements(value))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.audits.accuracy import Setting
+from auditor.audits.accuracy.errors import find_failures
 from auditor.audits.accuracy.measures import REPLICATES, Effort, Measure, Point
 from auditor.claims import Draft, Source, accuracy, broken, entry, reference, scaling
 from auditor.datasets import Pair
@@ -199,7 +200,7 @@ class MinusLog(Measure):
         """Count failures."""
         setting: Setting = subject
         n = effort.n
-        count = int((effort.draw(setting, n, effort.key) > setting.at_most).sum())
+        count = int(find_failures(effort.draw(setting, n, effort.key), setting.at_most).sum())
         most = float(stats.beta.ppf(1.0 - effort.alpha / 2.0, count + 1, n - count)) if count < n else 1.0
         least = float(stats.beta.ppf(effort.alpha / 2.0, count, n - count + 1)) if count else 0.0
         # Half a failure and half a success keep the logarithm finite.

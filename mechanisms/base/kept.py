@@ -1,7 +1,7 @@
 """What a mechanism computes of a dataset alone, kept from call to call.
 
 An audit asks a mechanism for outputs on the same few datasets thousands of times, and what is not drawn is the same
-each time. Whoever asks gets what a computation would give again, bit for bit.
+each time. A value that was kept is equal to a new one, bit for bit.
 """
 
 from __future__ import annotations

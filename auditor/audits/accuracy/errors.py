@@ -207,7 +207,7 @@ class ErrorSampler:
 
 
 def find_failures(errors: Array, at_most: float) -> NDArray[np.bool_]:
-    """Which errors are above the largest allowed one, beyond rounding.
+    """Find the errors above the largest allowed one, beyond rounding.
 
     Parameters
     ----------

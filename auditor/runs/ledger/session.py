@@ -124,6 +124,11 @@ def share_of(attempt: int) -> float:
     return FIRST_SHARE if attempt == 1 else (1 - FIRST_SHARE) / ((attempt - 1) * attempt)
 
 
+def describe_claim(guarantee: Guarantee) -> str:
+    """Describe a claim as a series records it in words."""
+    return f"{guarantee} ({guarantee.notion})"
+
+
 class _OpenSeries(NamedTuple):
     """A series that this night adds to: the night's number in it, the chunks before, and why it is new."""
 
@@ -523,7 +528,7 @@ class Night:
                 self.fingerprint,
                 self.attempt,
                 json.dumps(self.parts),
-                f"{self.guarantee} ({self.guarantee.notion})",
+                describe_claim(self.guarantee),
                 None if guarantee is None else json.dumps(guarantee),
                 json.dumps([pair.name for pair in self.pairs]),
                 read_time(),

@@ -19,7 +19,7 @@ from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict, make_plain
 from auditor.runs.ledger.fingerprint import fingerprint_parts
 from auditor.runs.ledger.record import past_of
-from auditor.runs.ledger.session import share_of
+from auditor.runs.ledger.session import describe_claim, share_of
 from auditor.runs.ledger.store import Series, Store
 
 _LOG10 = 1 / math.log(10)
@@ -220,8 +220,7 @@ def _contradictions(store: Store, series: Series) -> list[str]:
     """What a series says twice, and not the same: its claim, and the state that it is of."""
     found = []
     if series.guarantee is not None:
-        guarantee = claim_from_json(series.guarantee)
-        said = f"{guarantee} ({guarantee.notion})"
+        said = describe_claim(claim_from_json(series.guarantee))
         if series.claimed != said:
             found.append(f"its claim is {series.claimed!r} in words, {said!r} by its parameters")
     [(fingerprint,)] = store.query("SELECT fingerprint FROM series WHERE number = ?", series.number)
