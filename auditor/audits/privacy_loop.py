@@ -461,7 +461,14 @@ def learners_of(
     """
     find_kept = find_kept_without(settings.ignore)
     return [
-        EventLearner(guarantee, settings.alpha, settings.learners, own_ratio(sampler, pair.x, pair.y), find_kept)
+        EventLearner(
+            guarantee,
+            settings.alpha,
+            settings.learners,
+            own_ratio(sampler, pair.x, pair.y),
+            find_kept,
+            alone=len(pairs) == 1,
+        )
         for pair in pairs
     ]
 
@@ -535,7 +542,7 @@ def collect_evidence(
                 if chain not in numbers:
                     numbers[chain] = known + len(evidence.chains)
                     evidence.chains.append(chain)
-                bet = learner.proposal.stake_on(numbers[chain], guarantee)
+                bet = learner.stake_on(numbers[chain])
             plan = ChunkPlan(k, n, bet, chain)
         if recorder is not None:
             recorder.plan(chunk, plan, sampler)

@@ -190,7 +190,7 @@ class Proposal:
         p, q = self.prior.estimate(self.x, self.y, self.n)
         return tuple(p.tolist()), tuple(q.tolist())
 
-    def stake_on(self, number: int, guarantee: Guarantee) -> Stake:
+    def stake_on(self, number: int, guarantee: Guarantee, unchosen: bool = False) -> Stake:
         """Bet on the chain, without counts.
 
         Parameters
@@ -199,10 +199,13 @@ class Proposal:
             Number of the chain in the record.
         guarantee : Guarantee
             The claim.
+        unchosen : bool
+            There was no other event to choose, see `Stake.draws`.
         """
         p, q = self.prior.estimate(self.x, self.y, self.n)
         spread = find_spread(p, q, guarantee) if 0 < len(self.few) < len(p) else 0.0
-        return Stake(number, self.best, tuple(p.tolist()), tuple(q.tolist()), (), (), self.few, spread)
+        draws = self.n + self.prior.weight if unchosen else 0.0
+        return Stake(number, self.best, tuple(p.tolist()), tuple(q.tolist()), (), (), self.few, spread, draws)
 
 
 class EventLearner:
@@ -225,6 +228,8 @@ class EventLearner:
     find_kept : callable, optional
         From past draws of each side to the rule that a feature may be bet on; by default all may. See
         `auditor.events.ignored_causes.IgnoredCauses`.
+    alone : bool
+        No other pair is audited together with this one.
 
     Notes
     -----
@@ -238,12 +243,15 @@ class EventLearner:
         extra: Learners | None = None,
         own: OwnRatio | None = None,
         find_kept: FindKept | None = None,
+        alone: bool = False,
     ) -> None:
         self.guarantee = guarantee
         self.nats = math.log(1 / alpha)
         self.training = Training(fitters_of(extra))
         self.own = own
         self._find_kept = find_kept
+        self._alone = alone
+        self._unchosen = False  # the pair is alone, and its outputs have two values at most
         self.n = 0
         self.finalists: list[Proposal] = []
         self.reach = 0.0  # pessimistic level of the best event
@@ -262,6 +270,17 @@ class EventLearner:
     def proposal(self) -> Proposal | None:
         """The finalist to bet on next, the one of highest score."""
         return self.finalists[0] if self.finalists else None
+
+    def stake_on(self, number: int) -> Stake | None:
+        """Bet on the proposal, without counts; None without one.
+
+        Parameters
+        ----------
+        number : int
+            Number of its chain in the record.
+        """
+        found = self.proposal
+        return None if found is None else found.stake_on(number, self.guarantee, self._unchosen)
 
     @property
     def reservoir(self) -> Reservoir:
@@ -442,6 +461,7 @@ class EventLearner:
         if len(x) >= RESTRUCTURE * self._structured_at:
             self._structured_at = len(x)
             self._structure = self._structure.joined(structure_of(x, y))
+        self._unchosen = self._alone and len(np.unique(np.concatenate(self._past.keys()))) <= 2
         self._survey.look(self._past)
         keeps = _keep_all if self._find_kept is None else self._find_kept(x, y)
         groups: list[Candidates] = []

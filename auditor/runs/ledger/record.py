@@ -115,16 +115,17 @@ def stake_text(stake: Stake | None) -> str | None:
     """A bet with its counts as JSON; None for none."""
     if stake is None:
         return None
-    chain, best, p, q, x, y, few, spread = astuple(stake)
+    chain, best, p, q, x, y, few, spread, draws = astuple(stake)
     counts = [[int(count) for count in side] for side in (x, y, few)]
-    return json.dumps([int(chain), int(best), [float(v) for v in p], [float(v) for v in q], *counts, float(spread)])
+    estimates = [[float(v) for v in side] for side in (p, q)]
+    return json.dumps([int(chain), int(best), *estimates, *counts, float(spread), float(draws)])
 
 
 def stake_of(text: str | None) -> Stake | None:
-    """What `stake_text` wrote."""
+    """What `stake_text` wrote; ledgers of older versions have no `Stake.draws`."""
     if text is None:
         return None
-    chain, best, p, q, x, y, few, spread = json.loads(text)
+    chain, best, p, q, x, y, few, spread, *draws = json.loads(text)
     p, q = (tuple(map(float, side)) for side in (p, q))
     x, y, few = (tuple(map(int, side)) for side in (x, y, few))
-    return Stake(int(chain), int(best), p, q, x, y, few, float(spread))
+    return Stake(int(chain), int(best), p, q, x, y, few, float(spread), *map(float, draws))

@@ -574,6 +574,19 @@ def test_what_is_learned_depends_on_the_draws_only() -> None:
     assert (first.reach, first.hope) == (second.reach, second.hope)
 
 
+@pytest.mark.parametrize(("values", "alone", "supposed"), [(2, True, True), (3, True, False), (2, False, False)])
+def test_estimates_suppose_a_violation_where_no_event_was_chosen(values: int, alone: bool, supposed: bool) -> None:
+    learner = EventLearner(PureDP(1.0), 0.01, alone=alone)
+    assert learner.stake_on(0) is None
+    rng = np.random.default_rng(5)
+    x, y = rng.integers(values, size=400), rng.integers(values, size=400)
+    learner.add(x, y, learner.count(x, y))
+    learner.learn(False)
+    stake = learner.stake_on(3)
+    assert stake is not None
+    assert (stake.chain, stake.draws > 400) == (3, supposed)
+
+
 def test_memory_does_not_grow_beyond_the_reservoir() -> None:
     learner = EventLearner(PureDP(1.0), 0.01)
     rng = np.random.default_rng(4)

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from auditor import ZCDP, ApproxDP, GaussianDP, PureDP
 from auditor.evidence.lower_bound import level_grid, lower_bound
-from auditor.evidence.two_sample_bet import EXPERTS, LOG_PRIOR, Chunk, Stake, StakesInOrder, Wealth, log_factors
+from auditor.evidence.two_sample_bet import (
+    EXPERTS,
+    LOG_PRIOR,
+    Chunk,
+    Stake,
+    StakesInOrder,
+    Wealth,
+    log_factors,
+    suppose_violation,
+)
 from auditor.privacy.guarantees import Guarantee, Tangent
 
 Array = NDArray[np.float64]
@@ -76,6 +85,7 @@ def expected_factors(
     n: int,
     levels: Array,
     spread: float = 0.0,
+    draws: float = 0.0,
 ) -> Array:
     """Exact expectation of every slot's and expert's factor, the best event of the chain being each in turn."""
     found = []
@@ -84,7 +94,7 @@ def expected_factors(
         for (x, mass_x), (y, mass_y) in itertools.product(law(true_p, n).items(), law(true_q, n).items()):
             if mass_x * mass_y > 0:
                 few = (best,) if spread else ()
-                stake = Stake(0, best, tuple(estimates[0]), tuple(estimates[1]), x, y, few, spread)
+                stake = Stake(0, best, tuple(estimates[0]), tuple(estimates[1]), x, y, few, spread, draws)
                 total += mass_x * mass_y * np.exp(log_factors([stake], guarantee, levels)[0])
         found.append(total)
     return np.stack(found)
@@ -94,10 +104,15 @@ def expected_factors(
 
 
 @pytest.mark.parametrize("n", [1, 2])
-@pytest.mark.parametrize(("k", "spread"), [(1, 0.0), (2, 0.0), (2, 0.3), (3, 0.3), (3, 50.0)])
+@pytest.mark.parametrize(
+    ("k", "spread", "draws"),
+    [(1, 0.0, 0.0), (1, 0.0, 2.0), (1, 0.0, 1e4), (2, 0.0, 0.0), (2, 0.3, 0.0), (2, 0.3, 30.0), (3, 50.0, 0.0)],
+)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_no_expert_gains_on_the_boundary_of_the_null(n: int, k: int, spread: float, data: st.DataObject) -> None:
+def test_no_expert_gains_on_the_boundary_of_the_null(
+    n: int, k: int, spread: float, draws: float, data: st.DataObject
+) -> None:
     guarantee = data.draw(guarantees())
     ends = st.floats(1e-3, 1 - 1e-3)
     true_q = data.draw(nested(k, st.one_of(ends, st.just(kink(guarantee)))))
@@ -105,7 +120,20 @@ def test_no_expert_gains_on_the_boundary_of_the_null(n: int, k: int, spread: flo
     estimates = data.draw(nested(k, ends)), data.draw(nested(k, ends))
     # The claimed level and larger ones are true nulls.
     levels = guarantee.level * np.array([1.0, 1.001, 1.3])
-    assert expected_factors(guarantee, true_p, true_q, estimates, n, levels, spread).max() <= 1 + ROUNDING
+    assert expected_factors(guarantee, true_p, true_q, estimates, n, levels, spread, draws).max() <= 1 + ROUNDING
+
+
+@pytest.mark.parametrize("guarantee", [PureDP(1.0), ApproxDP(1.0, 0.05), GaussianDP(1.0)], ids=str)
+@pytest.mark.parametrize(("p", "q", "draws"), [(0.6, 0.2, 40.0), (0.3, 0.3, 40.0), (0.02, 0.004, 900.0)])
+def test_supposed_estimates_are_means_beyond_the_line(guarantee: Guarantee, p: float, q: float, draws: float) -> None:
+    p0, q0, slope = (v.item() for v in guarantee.tangent(np.array(p), np.array(q), 1.0))
+    of_p, of_q = math.sqrt(p * (1 - p) / draws), math.sqrt(q * (1 - q) / draws)
+    a = (p + of_p * np.linspace(-12, 12, 4_001))[:, None]
+    b = q + of_q * np.linspace(-12, 12, 4_001)
+    mass = np.exp(-0.5 * ((a - p) / of_p) ** 2 - 0.5 * ((b - q) / of_q) ** 2) * (a - p0 > slope * (b - q0))
+    wanted = [min(max(float((mass * v).sum() / mass.sum()), 0.5 / draws), 1 - 0.5 / draws) for v in (a, b)]
+    found = suppose_violation(np.array(p), np.array(q), draws, guarantee, np.array(1.0))
+    assert np.array(found) == pytest.approx(np.array(wanted), rel=3e-3)
 
 
 @pytest.mark.parametrize("guarantee", [PureDP(1.0), ApproxDP(1.0, 0.05), GaussianDP(1.0)], ids=str)
@@ -301,7 +329,7 @@ def history(seed: int, guarantee: Guarantee, p: Sequence[float], q: Sequence[flo
         estimates = tuple(((inside_p + 1) / (n + 2)).tolist()), tuple(((inside_q + 1) / (n + 2)).tolist())
         best, counts = k % len(p), (tuple(x.tolist()), tuple(y.tolist()))
         few, spread = ((best,), 0.1 * k) if len(p) > 1 and k % 3 == 0 else ((), 0.0)
-        stake = None if k == 0 else Stake(0, best, *estimates, *counts, few, spread)
+        stake = None if k == 0 else Stake(0, best, *estimates, *counts, few, spread, (k % 2) * (n + 2.0))
         found.append(Chunk(0, size, stake))
         inside_p += np.cumsum(x[::-1])[::-1][1:]
         inside_q += np.cumsum(y[::-1])[::-1][1:]

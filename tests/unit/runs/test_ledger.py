@@ -29,10 +29,12 @@ from auditor.datasets import Pair
 from auditor.errors import SpecificationError
 from auditor.events.event_learner import EventLearner
 from auditor.events.learner_state import restore_state, write_state
+from auditor.evidence.two_sample_bet import Stake
 from auditor.privacy.guarantees import PureDP
 from auditor.results import AuditResult, Verdict, result_from
 from auditor.runs.ledger import Ledger, Night
 from auditor.runs.ledger.fingerprint import collect_parts, fingerprint_parts
+from auditor.runs.ledger.record import stake_of, stake_text
 from auditor.runs.ledger.show import as_json, format_ledger, verify_ledger
 from auditor.runs.ledger.store import Store
 from auditor.targets import target_from
@@ -120,6 +122,13 @@ def test_no_draw_is_made_twice_with_the_same_seed_every_night(tmp_path: Path) ->
     # Another ledger draws other numbers, with the same seed: its identity is in the key.
     night(tmp_path / "other", logging)
     assert len(seen) == 10_000 == len(set(seen))
+
+
+def test_a_bet_is_read_as_it_was_written() -> None:
+    bet = Stake(3, 1, (0.5, 0.25), (0.4, 0.125), (5, 3, 2), (6, 4, 0), (1,), 0.5, 12.0)
+    assert stake_of(stake_text(bet)) == bet
+    # A ledger from before `Stake.draws` was there.
+    assert stake_of("[3, 1, [0.5, 0.25], [0.4, 0.125], [5, 3, 2], [6, 4, 0], [1], 0.5]") == replace(bet, draws=0.0)
 
 
 def test_a_violation_too_small_for_a_night_is_found_and_stays(tmp_path: Path) -> None:
