@@ -13,8 +13,8 @@ from typing import Any
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe_target
 from auditor.claims import Claim
-from auditor.results import FLAGGED, Verdict, make_plain
-from auditor.runs.run import Run, settings_of, split_alpha
+from auditor.results import make_plain
+from auditor.runs.run import ALPHA_SPLIT, Run, settings_of, split_alpha
 from auditor.targets import source_hash
 from auditor.targets.content import spell_out
 from auditor.targets.python_files import find_files
@@ -55,7 +55,7 @@ def build_manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         "level": run.level,
         "seed": run.seed,
         "alpha": run.alpha,
-        "alpha_split": _describe_split(selected),
+        "alpha_split": ALPHA_SPLIT,
         "draws": run.draws,
         "seconds": run.seconds,
         "detect": run.detect,
@@ -178,10 +178,3 @@ def _files_of(name: str) -> Iterable[Path]:
     if folders:
         return (file for folder in folders for file in folder.rglob("*.py"))
     return [Path(own)] if own is not None and Path(own).is_file() else []
-
-
-def _describe_split(selected: Sequence[Claim]) -> str:
-    """Which claims share alpha, see `split_alpha`."""
-    others = any(c.draft.expected not in (Verdict.CONSISTENT, *FLAGGED) and c.draft.draws_any for c in selected)
-    which = "not expected to be refuted" if others else "expected to be consistent"
-    return f"equal shares over the claims {which}; other claims use the same share"

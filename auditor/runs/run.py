@@ -152,6 +152,12 @@ def choose_jobs(asked: int | None) -> int:
     return os.cpu_count() or 1 if has_library("joblib") else 1
 
 
+#: How alpha is split, in words; see `split_alpha`.
+ALPHA_SPLIT = (
+    "equal shares over the claims that draw and are not expected to be refuted; other claims use the same share"
+)
+
+
 def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
     """Split alpha equally among claims that may hold.
 

@@ -8,7 +8,6 @@ Source: document 004, Algorithm 4, Corollary 3.10 and Theorem 3.11; catalogue 00
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from mechanisms.base.kept import compute_once
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.selection.sparse_vector_distribution import REACH, laplace_cdf
@@ -206,8 +206,7 @@ class ChunkVotes:
 
     def votes(self, data: Dataset) -> IntArray:
         """Return the labels that each chunk gives, shape (k, m); ValueError for what is no label."""
-        array = np.ascontiguousarray(data)
-        found = _train_votes(self.chunking, self.learner, array.tobytes(), array.dtype, array.shape)
+        found = compute_once(_train_votes, np.asarray(data), self.chunking, self.learner)
         require(bool(np.all((found >= 0) & (found < self.labels))), f"labels 0 to {self.labels - 1}", found)
         return found
 
@@ -221,13 +220,9 @@ class ChunkVotes:
         return leading(counts), np.asarray(self.distance(counts), dtype=np.float64)
 
 
-@functools.lru_cache(maxsize=8)
-def _train_votes(
-    chunking: Chunking, learner: ChunkLearner, data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]
-) -> IntArray:
-    """Votes are a function of the data, and a dataset is drawn from many times: learners are trained once on each."""
-    chunks = chunking(np.frombuffer(data, dtype).reshape(shape))
-    return np.stack([np.asarray(learner(chunk), dtype=np.int64) for chunk in chunks])
+def _train_votes(data: NDArray[Any], chunking: Chunking, learner: ChunkLearner) -> IntArray:
+    """Train the learner on each chunk, and return what it answers, shape (k, m)."""
+    return np.stack([np.asarray(learner(chunk), dtype=np.int64) for chunk in chunking(data)])
 
 
 def tally(votes: IntArray, labels: int) -> IntArray:

@@ -81,7 +81,7 @@ class RiskWithNoise:
 
     def minimum(self, data: Dataset) -> FloatArray:
         """Weights before the noise, of shape (d,)."""
-        return minimum_of(self.examples, self.loss, self.rows * self.ridge, self.examples.key(data))
+        return minimum_of(self.examples, self.loss, self.rows * self.ridge, data)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw n outputs; float64 of shape (n,) for one feature, else (n, d)."""

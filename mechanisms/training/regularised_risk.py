@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from mechanisms.base.kept import compute_once
 from mechanisms.base.mechanism import Dataset, FloatArray, require, require_positive
 
 #: Newton's method ends where the gradient is this small; its last step is one of a quadratic, so that it is exact.
@@ -48,16 +48,16 @@ class ScaledExamples:
 
         Features are in [0, 1], over the root of their number, and have the label's sign.
         """
-        return _count_examples(self, self.key(data))
+        distinct, counts = compute_once(_count_examples, self.read_columns(data), self)
+        return distinct, counts
 
-    def key(self, data: Dataset) -> bytes:
-        """All that is read of a dataset: what is computed from it is kept by this key."""
-        return np.array([np.asarray(data[name], dtype=np.float64) for name in (*self.columns, self.label)]).tobytes()
+    def read_columns(self, data: Dataset) -> FloatArray:
+        """All that is read of a dataset, shape (d + 1, rows); the label comes last."""
+        return np.array([np.asarray(data[name], dtype=np.float64) for name in (*self.columns, self.label)])
 
 
-@lru_cache(maxsize=16)  # an audit asks for two datasets, thousands of times
-def _count_examples(examples: ScaledExamples, key: bytes) -> tuple[FloatArray, FloatArray]:
-    *columns, label = np.frombuffer(key).reshape(len(examples.columns) + 1, -1)
+def _count_examples(table: FloatArray, examples: ScaledExamples) -> tuple[FloatArray, FloatArray]:
+    *columns, label = table
     x = (np.column_stack(columns) - examples.above) / examples.bounds
     y = np.where(label >= examples.at_least, 1.0, -1.0)
     signed = np.clip(x, 0.0, 1.0) / math.sqrt(len(columns)) * y[:, None]
@@ -102,9 +102,8 @@ class HuberHinge:
 HUBER_HINGE = HuberHinge()
 
 
-@lru_cache(maxsize=16)
-def minimum_of(examples: ScaledExamples, loss: HuberHinge, ridge: float, key: bytes) -> FloatArray:
-    """Weights that minimise the risk on a dataset; see `minimise_risk`.
+def minimum_of(examples: ScaledExamples, loss: HuberHinge, ridge: float, data: Dataset) -> FloatArray:
+    """Weights that minimise the risk on a dataset, shape (d,), kept between calls; see `minimise_risk`.
 
     Parameters
     ----------
@@ -112,10 +111,14 @@ def minimum_of(examples: ScaledExamples, loss: HuberHinge, ridge: float, key: by
         Reads the dataset.
     loss, ridge
         See `minimise_risk`.
-    key : bytes
-        The dataset, see `ScaledExamples.key`.
+    data : Dataset
+        A table with the columns of the examples.
     """
-    return minimise_risk(loss, *_count_examples(examples, key), ridge)
+    return compute_once(_minimum_on, examples.read_columns(data), examples, loss, ridge)
+
+
+def _minimum_on(table: FloatArray, examples: ScaledExamples, loss: HuberHinge, ridge: float) -> FloatArray:
+    return minimise_risk(loss, *_count_examples(table, examples), ridge)
 
 
 def minimise_risk(loss: HuberHinge, examples: FloatArray, counts: FloatArray, ridge: float) -> FloatArray:

@@ -20,6 +20,12 @@ from auditor.results import usual_level
 KEPT = 200_000
 
 
+def _complement(beta: float) -> str:
+    """Write ``1 - beta`` in six digits, and as a difference where these say 1 of a positive beta."""
+    digits = f"{1 - beta:.6g}"
+    return f"1 - {beta:.4g}" if beta > 0 and digits == "1" else digits
+
+
 @dataclass(frozen=True)
 class HighProbability(Sampled):
     """The error is at most ``at_most``, but for probability beta.
@@ -62,7 +68,7 @@ class HighProbability(Sampled):
         return {"error": float(self.at_most), "beta": float(self.beta)}
 
     def __str__(self) -> str:
-        return f"error {'<' if self.strict else '≤'} {self.at_most:.4g} with probability ≥ {1 - self.beta:.6g}"
+        return f"error {'<' if self.strict else '≤'} {self.at_most:.4g} with probability ≥ {_complement(self.beta)}"
 
     @property
     def detect(self) -> float:

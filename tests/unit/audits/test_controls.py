@@ -82,6 +82,11 @@ def test_a_bound_that_holds_says_how_much_noise_breaks_it() -> None:
     assert found["control"]["zero"]
 
 
+@pytest.mark.parametrize(("beta", "said"), [(0.0, "1"), (0.05, "0.95"), (1e-6, "0.999999"), (1e-20, "1 - 1e-20")])
+def test_a_small_probability_of_failure_is_not_said_to_be_none(beta: float, said: str) -> None:
+    assert str(HighProbability(5.0, beta)) == f"error ≤ 5 with probability ≥ {said}"
+
+
 def test_a_bound_above_every_error_has_no_control() -> None:
     theorem = HighProbability(5.0, 0.05)
     found = checked(theorem, Setting(Noisy(most=11.0), 8.0, Absolute(8.0), 20.0)).accuracy
