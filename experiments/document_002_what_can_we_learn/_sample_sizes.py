@@ -78,6 +78,7 @@ def agnostic_sizes() -> Iterator[Draft]:
     """Claims of accuracy of the agnostic learner."""
     yield from _at_the_bound()
     yield from _agnostic_exponents()
+    yield from _agnostic_cost()
     yield from _printed_constant()
 
 
@@ -223,6 +224,51 @@ def _exact_exponent(
     )
 
 
+#: eps, alpha and |H| on both sides of eps = alpha.
+_BESIDE_OCCAM = [(e, a, k) for e in (0.002, 0.05, 0.2, 2.0) for a in (0.05, 0.2) for k in (4, 256)]
+
+
+def _agnostic_cost() -> Iterator[Draft]:
+    """The remark after Theorem 3.4: what privacy costs against Occam's bound, ``2 ln(2 |H| / beta) / alpha^2``.
+
+    That bound is the one of a learner without privacy: with Hoeffding's inequality at alpha/2 all training errors are
+    that close to the errors. The sizes beside it are exact, of the instances that this learner needs most for.
+    """
+
+    def sizes(made: Instance, *, costly: bool = False) -> list[tuple[str, float, float, float]]:
+        return [
+            (
+                f"{made.__name__}, |H| = {k}, eps = {epsilon:g}, alpha = {alpha:g}",
+                float(_least_sample(made, k, epsilon, alpha)),
+                2.0 * math.log(2.0 * k / _BETA) / alpha**2,
+                alpha / epsilon,
+            )
+            for epsilon, alpha, k in _BESIDE_OCCAM
+            if not costly or epsilon <= alpha / 4.0
+        ]
+
+    yield inequality(
+        lambda: [
+            (case, n, occam * max(2.0 * factor, 1.0))
+            for made in (identical_agnostic, IndependentBits)
+            for case, n, occam, factor in sizes(made)
+        ],
+        statement="the least sample is at most max{2 alpha/eps, 1} times Occam's bound, 2 ln(2 |H| / beta) / alpha^2",
+        level="L4",
+        case="factor_of_privacy",
+        derived=True,
+        note="O(alpha/eps) if alpha > eps, and none otherwise; exact least sizes on two instances, beta = 0.05",
+    )
+    yield inequality(
+        lambda: [(case, 0.5 * factor * occam, n) for case, n, occam, factor in sizes(identical_agnostic, costly=True)],
+        statement="where eps <= alpha/4 the least sample is at least alpha/(2 eps) times Occam's bound",
+        level="L4",
+        case="factor_of_privacy_is_needed",
+        derived=True,
+        note="identical bad hypotheses, beta = 0.05",
+    )
+
+
 #: |H|, eps, alpha, beta: in the first rows eps <= alpha, in the last one eps > alpha and |H| / beta < 8.
 _PRINTED = (
     (10, 0.1, 0.1, 0.1),
@@ -363,6 +409,38 @@ def realizable_sizes() -> Iterator[Draft]:
         note="n* is the exact least sample size with identical bad hypotheses",
     )
     yield from _realizable_exponents()
+    yield from _realizable_cost()
+
+
+def _realizable_cost() -> Iterator[Draft]:
+    """The remark after Theorem 3.4 on PAC learning: O(1/eps) times ``ln(|H| / beta) / alpha``, Occam's bound."""
+
+    def sizes() -> list[tuple[str, float, float, float]]:
+        return [
+            (
+                f"|H| = {k}, eps = {epsilon:g}, alpha = {alpha:g}, beta = {beta:g}",
+                float(_least_sample(identical_realizable, k, epsilon, alpha, beta)),
+                math.log(k / beta) / alpha,
+                epsilon,
+            )
+            for k, epsilon, alpha, beta in _grid()
+        ]
+
+    yield inequality(
+        lambda: [(case, n, (1.0 + 2.0 / epsilon) * occam) for case, n, occam, epsilon in sizes()],
+        statement="the least sample is at most 1 + 2/eps times Occam's bound, ln(|H| / beta) / alpha",
+        level="L4",
+        case="factor_of_privacy",
+        derived=True,
+        note="O(1/eps) for PAC learning; exact least sizes with identical bad hypotheses. 1/(1 - e^-x) <= 1 + 1/x",
+    )
+    yield inequality(
+        lambda: [(case, occam / epsilon, n) for case, n, occam, epsilon in sizes() if epsilon <= 0.5],
+        statement="for eps <= 1/2 the least sample is at least 1/eps times Occam's bound",
+        level="L4",
+        case="factor_of_privacy_is_needed",
+        derived=True,
+    )
 
 
 def _grid() -> list[tuple[int, float, float, float]]:

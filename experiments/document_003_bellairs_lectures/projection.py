@@ -163,6 +163,10 @@ def _marginals() -> list[Row]:
 _OF_PRINTED = ((0.1, 1e-5, 2.8e-6), (0.5, 1e-5, 1.7e-5), (1.0, 1e-5, 4.3e-5), (1.0, 1e-9, 1.9e-7), (2.0, 1e-9, 6.3e-7))
 
 
+#: Levels at delta = 1e-9 with the exact delta of the scale with a binary logarithm (catalogue 003).
+_OF_BASE_2 = ((1.0, 1.18e-9), (2.0, 3.8e-9))
+
+
 def _printed_scale() -> Iterator[Draft]:
     more, query = one_more(), SecondMoments(8, ATTRIBUTES)
     printed = LatticeGaussian(query, printed_sigma(query.norm, 1.0, 1e-9), 1.0)
@@ -194,6 +198,24 @@ def _printed_scale() -> Iterator[Draft]:
         case="printed_scale",
         note="the constant is missing, not false: the scale is given up to one",
     )
+    yield inequality(
+        lambda: [(f"eps = {e:g}, delta = 1e-5", _delta_in_base_2(e, 1e-5), 1e-5) for e in (0.1, 0.25, 0.5, 0.75, 1.0)],
+        statement="the delta of the scale R sqrt(log2(1/delta)) / eps is at most 1e-5 for eps <= 1",
+        case="printed_scale_base_2",
+    )
+    yield inequality(
+        lambda: [(f"eps = {e:g}, delta = 1e-9", _delta_in_base_2(e, 1e-9), found) for e, found in _OF_BASE_2],
+        statement="at delta = 1e-9 the scale R sqrt(log2(1/delta)) / eps misses it: 1.18 times at 1, 3.8 times at 2",
+        relation="==",
+        tolerance=0.015,  # printed with three digits, and with two
+        case="printed_scale_base_2_misses",
+        note="a binary logarithm makes up for the missing constant at some levels, not at all",
+    )
+
+
+def _delta_in_base_2(epsilon: float, delta: float) -> float:
+    """Exact delta of the document's scale with a binary logarithm."""
+    return GaussianCurve(epsilon / math.sqrt(-math.log2(delta))).delta(epsilon)
 
 
 # ------------------------------------------------------------------------------------------ mutants
