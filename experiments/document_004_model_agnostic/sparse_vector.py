@@ -14,7 +14,9 @@ from auditor.claims import (
     accuracy,
     broken,
     broken_and_deviating,
+    deviating,
     entry,
+    exact,
     inequality,
     mutant,
     reference,
@@ -63,7 +65,7 @@ _RUN = (4, 0.01, 0.25)
 
 @entry(
     "004/svt_mutants",
-    title="Sparse vector, six published variants and eighteen mutants",
+    title="Sparse vector, six published variants, and what breaks Algorithm 1",
     source=Source("004", "Algorithm 1; Lyu, Su and Li 2017"),
 )
 def sparse_vector() -> Iterator[Draft]:
@@ -152,6 +154,9 @@ def _of_one_epoch() -> Iterator[Draft]:
         if name == "m9b_value_released_on_bot":
             yield _claim_computed_level(name, found, base, pair)
             continue
+        if name == "m16_log_base_of_the_threshold":
+            yield from _claim_too_close(found, base, pair)
+            continue
         # m9a has no distribution. All answers move: in the tails each of them costs all it can.
         level = found.true_level(base) if name == "m9a_value_released_on_top" and found.true_level else None
         # Rare events show m15: who knows both distributions needs 20,000 draws a side.
@@ -176,6 +181,19 @@ def _claim_computed_level(name: str, found: Mutant[SparseVector], base: SparseVe
     return inequality(
         worst, statement=statement, level="L2", case=name, expected="deviation", is_mutant=True, note=found.note
     )
+
+
+def _claim_too_close(found: Mutant[SparseVector], base: SparseVector, pair: Pair) -> Iterator[Draft]:
+    """A level so little above the claimed one that draws are refuted by the distribution, and not by the level.
+
+    Who knows both distributions needs 120,000 draws a side on any such stream, or more.
+    """
+    level = PureDP(2.0)
+    certain = exact(
+        found.build(base), level, pair, case=found.name, relation=ADD_REMOVE, expected="violation", note=found.note
+    )
+    yield replace(certain, is_mutant=True)
+    yield deviating(found, base, pair)
 
 
 def _of_a_whole_run() -> Iterator[Draft]:

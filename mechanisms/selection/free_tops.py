@@ -402,6 +402,12 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
         infinite("m14_one_query_draw", ChangedSetting("query_draws", "once"), "differences of answers have no noise"),
         infinite("m15_gaussian_noise", _gaussian, "Gaussian noise of the same scales: no pure level"),
         scaled("m16_log_base", decimal, "log10 for the natural logarithm in lambda"),
+        row(
+            "m16_log_base_of_the_threshold",
+            RescaledNoise(decimal, 1),
+            0.5 * (1 / decimal + 1),
+            "log10 in the threshold's lambda only: (sqrt(ln 10) + 1) Delta/lambda an epoch",
+        ),
         costly(
             "m17_one_sided_threshold_noise",
             ChangedSetting("threshold_noise", "negative_exponential"),
@@ -412,7 +418,7 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
 
 
 #: What is wrong with a whole run, and private all the same: at most (E + 1) Delta/lambda in E epochs instead of
-#: 2 E Delta/lambda, and one epoch less.
+#: 2 E Delta/lambda, one epoch less, and sqrt(ln 2) of it.
 HARMLESS = tabulate_mutants(
     Mutant(
         "m3_threshold_not_redrawn",
@@ -427,5 +433,12 @@ HARMLESS = tabulate_mutants(
         None,
         "benign",
         "T bottoms, where T + 1 are to be given out",
+    ),
+    Mutant(
+        "m16_log_base_2",
+        ChangedVariantTwin(RescaledNoise(math.log(2.0) ** -0.5, math.log(2.0) ** -0.5)),
+        None,
+        "benign",
+        "log2 for the natural logarithm in lambda: more noise than is needed",
     ),
 )

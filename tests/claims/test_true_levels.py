@@ -167,6 +167,7 @@ BANK = {
     "m11_no_log_delta": Run(_UP, _AT, math.log(100) ** -0.5, 2 * math.log(100) ** -0.5),
     "m12_eps_inside_the_root": Run(_UP, _AT, 0.25**0.5, 2 * 0.25**0.5),
     "m16_log_base": Run(_UP, _AT, math.log(10) ** -0.5, 2 * math.log(10) ** -0.5),
+    "m16_log_base_of_the_threshold": Run(_UP, _AT, math.log(10) ** -0.5, 2.0),
     "m17_one_sided_threshold_noise": Run(_UP, _AT, one_sided=True),
     "m18_sensitivity_two": Run(tuple(2 * up for up in _UP), _AT),
 }

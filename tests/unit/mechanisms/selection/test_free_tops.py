@@ -140,6 +140,7 @@ def test_levels_of_scales_that_are_wrong() -> None:
         ("m11_no_log_delta", 2 * math.sqrt(math.log(100))),
         ("m12_eps_inside_the_root", 4.0),
         ("m16_log_base", 2 * math.sqrt(math.log(10))),
+        ("m16_log_base_of_the_threshold", math.sqrt(math.log(10)) + 1),
     ):
         (found,) = levels(name, far)
         assert found <= cost + 1e-9, name
