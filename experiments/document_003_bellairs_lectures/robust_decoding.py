@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from scipy import integrate, optimize, special
+from scipy import integrate, optimize, special, stats
 
+from auditor.audits.adversaries.exhaustive import enumerate_bits
 from auditor.audits.adversaries.reconstruction import Decoding
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, adversary, entry, inequality
@@ -71,6 +72,7 @@ def robust_decoding() -> Iterator[Draft]:
         case="threshold",
         derived=True,
     )
+    yield from _claim_half_arbitrary()
     yield adversary(
         SpoiledCounts(0.2),
         PureDP(1.0),
@@ -169,3 +171,75 @@ def _thresholds() -> list[Row]:
         return tail(0, float(t))
 
     return [("absolute deviations", part(1), _THRESHOLD)]
+
+
+# ----------------------------------------------------------------------- 49 % of all subset counts
+
+#: People, and alpha: answers are within alpha sqrt(n) but for 49 % of them. Beyond 0.0006 the proof has nothing to say.
+_BARELY_HALF = ((10**6, 4e-4), (10**8, 5e-4), (10**10, 6e-4), (10**12, 6e-4))
+
+
+def _claim_half_arbitrary() -> Iterator[Draft]:
+    """49 % of the answers are arbitrary: no efficient attack is given, but few candidates fit the others.
+
+    Whoever answers all subset counts within alpha sqrt(n), but for 49 % of them, leaves a candidate that fits 51 %. Two
+    such candidates fit 2 % of the answers both, so that the counts of these subsets differ by 2 alpha sqrt(n) at most.
+    """
+    yield inequality(
+        _far_candidates,
+        statement="where z is n/100 + 1 places from x, or more, fewer than 2 % of all subsets have counts within "
+        "2 alpha sqrt(n) of each other: candidates for 51 % of the answers differ in n/100 places at most",
+        relation="<",
+        level="L4",
+        case="candidates_for_51_percent",
+        derived=True,
+        note="the document's O(sqrt(n)) with its constant; the part does not grow with the places that differ",
+    )
+    yield inequality(
+        _counted_candidates,
+        statement="twelve people: the largest part of the subsets with counts within w, over all z at a distance",
+        relation="==",
+        level="L4",
+        case="shared_part_by_enumeration",
+        derived=True,
+    )
+
+
+def shared_part(places: int, within: float) -> float:
+    """Largest part of all subsets on whose counts two candidates agree.
+
+    Parameters
+    ----------
+    places : int
+        In how many places the candidates differ.
+    within : float
+        By how much the counts may differ.
+
+    Notes
+    -----
+    With b of the places taken away, the difference plus b is binomial (places, 1/2), which has most in a window of odd
+    length around its middle. One place more is one more independent summand, and no window gains by it.
+    """
+    middle, away = places // 2, math.floor(within)
+    law = stats.binom(places, 0.5)
+    return float(law.cdf(middle + away) - law.cdf(middle - away - 1))
+
+
+def _far_candidates() -> list[Row]:
+    return [
+        (f"n = {n:.0e}, alpha = {alpha:g}, {places:,} places", shared_part(places, 2.0 * alpha * math.sqrt(n)), 0.02)
+        for n, alpha in _BARELY_HALF
+        for places in (n // 100 + 1, n // 100 + 2, n // 10, n)
+    ]
+
+
+def _counted_candidates() -> list[Row]:
+    """By all 4,096 subsets and the differences of all pairs of candidates, but for the order of the people."""
+    subsets = enumerate_bits(12).astype(np.int64)
+    rows = []
+    for places in range(1, 13):
+        signs = [np.array([1] * (places - b) + [-1] * b + [0] * (12 - places)) for b in range(places + 1)]
+        for within in (0.0, 1.0, 2.5):
+            most = max(float((np.abs(subsets @ z) <= within).mean()) for z in signs)
+            rows.append((f"{places} places, w = {within:g}", shared_part(places, within), most))
+    return rows

@@ -64,8 +64,9 @@ from mechanisms.teacher_ensembles.classification_queries import (
 )
 from mechanisms.teacher_ensembles.online_leaks import fresh_leak, release_scale, release_threshold
 from mechanisms.teacher_ensembles.online_release import OnlineRelease
+from mechanisms.teacher_ensembles.several_classes import MislabelledClasses
 from mechanisms.teacher_ensembles.vote_aggregation import CanaryLearner, ChunkVotes, ContiguousChunks, refusals
-from mechanisms.teacher_ensembles.vote_distance import safe_distance
+from mechanisms.teacher_ensembles.vote_distance import all_votes, safe_distance
 
 _ERR4 = Erratum(
     "ERR-4",
@@ -112,6 +113,7 @@ def classification() -> Iterator[Draft]:
     yield from _claim_mutants()
     yield from _errata()
     yield from _sizes()
+    yield from _several_classes()
 
 
 def _claim_privacy() -> Iterator[Draft]:
@@ -297,6 +299,43 @@ def _sizes() -> Iterator[Draft]:
         is_mutant=True,
         note="labels that are wrong and stable are not counted",
     )
+
+
+def _several_classes() -> Iterator[Draft]:
+    """Remark 1: similar guarantees hold for several classes, with the sizes of two."""
+    sizes = ClassificationSizes(fewest_queries(0.1, _BETA), 0.1)
+    for classes, name in ((3, "three"), (10, "ten")):
+        run = MislabelledClasses(sizes, classes)
+        yield accuracy(
+            run,
+            None,
+            missed,
+            at_most=sizes.cutoff,
+            beta=2 * _BETA,
+            case=f"{name}_classes",
+            draws={"smoke": 120, "standard": 400},
+            controls={"no label for any point": Constant(sizes.queries)},
+            independence=False,
+            note="Remark 1; alpha = 0.1",
+        )
+    yield inequality(
+        lambda: [
+            (f"{k} teachers, {r} classes", k / 3.0, _least_lead(k, r))
+            for r, votes in ((2, 60), (3, 30), (4, 15), (6, 9))
+            for k in (3, votes)
+        ],
+        statement="where 2k/3 votes are right, the right label is the most frequent, and leads by k/3 or more",
+        level="L4",
+        case="two_thirds_lead",
+        note="by all votes, whatever the number of classes: the step of Corollary 4.1 that Remark 1 carries over",
+    )
+
+
+def _least_lead(teachers: int, classes: int) -> float:
+    """Least lead of class 0, negative where it does not lead, over all votes of which 2/3 are for it."""
+    counts = all_votes(teachers, classes)
+    right = counts[3 * counts[:, 0] >= 2 * teachers]
+    return float((right[:, 0] - right[:, 1:].max(axis=1)).min())
 
 
 # ------------------------------------------------------------------------------ 004/mistake_count

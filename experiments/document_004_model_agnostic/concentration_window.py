@@ -8,8 +8,11 @@ below 1/8, holds too.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,8 @@ import numpy as np
 from auditor.audits.accuracy import Absolute, Constant, Exactly
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
+from mechanisms.base.mechanism import IntArray
+from mechanisms.learning.average_stability import expected_outputs
 from mechanisms.learning.concentration_window import (
     FAR_MUTANTS,
     MUTANTS,
@@ -29,6 +34,12 @@ from mechanisms.learning.concentration_window import (
     most_moved,
     started,
     stressed,
+)
+from mechanisms.learning.stable_learners import (
+    FiniteRecordDistribution,
+    LogisticLoss,
+    StepSizes,
+    StochasticGradientDescent,
 )
 
 #: Probability of the label 1 where any would do; arbitrary.
@@ -89,6 +100,58 @@ def window() -> Iterator[Draft]:
         case="window",
     )
     yield from _window_mutants(realistic, chunks, beta)
+    yield from _claim_orders()
+
+
+#: Features and labels that agree mostly, and descent that is not linear in them; arbitrary.
+_PAIRS = FiniteRecordDistribution(((1.0, 0.0), (1.0, 1.0), (-2.0, 1.0)), (0.2, 0.5, 0.3))
+_DESCENT = StochasticGradientDescent(LogisticLoss(0.1), StepSizes(0.5), "permuted")
+#: Of how many records all datasets and all orders are tried.
+_RECORDS = 4
+
+
+def _claim_orders() -> Iterator[Draft]:
+    """The randomisation of descent in a random order, which Definition 5.9 asks to be consistent: it is."""
+    once = np.array(list(itertools.permutations(range(_RECORDS))))
+    again = np.array([[*first, *second] for first, second in itertools.product(once, repeat=2)])
+    hit = np.array(list(itertools.product(range(_RECORDS), repeat=_RECORDS)))
+    two = replace(_DESCENT, passes=2)
+
+    def ends(*cases: tuple[str, StochasticGradientDescent, IntArray]) -> list[Row]:
+        """The largest and the smallest expected weight over the coins, by enumeration."""
+        rows = []
+        for case, learner, coins in cases:
+            found = expected_outputs(learner, _PAIRS, _RECORDS, coins)
+            rows.append((f"{case}, n = {_RECORDS}", float(found.max()), float(found.min())))
+        return rows
+
+    statement = "the expected weight over the data is the same for all coins of the learner"
+    yield inequality(
+        lambda: ends(
+            ("one pass in a random order", _DESCENT, once),
+            ("the same order in each of two passes", two, np.tile(once, 2)),
+            ("one pass, the mean of the weights", replace(_DESCENT, average=True), once),
+        ),
+        statement=statement,
+        relation="==",
+        level="L4",
+        case="random_order_is_consistent",
+        note="after Definition 5.9: descent that permutes the records",
+    )
+    for case, learner, coins, note in (
+        ("order_of_each_pass", two, again, "a fresh order in each pass: a record may be used twice in a row"),
+        ("order_with_replacement", _DESCENT, hit, "records drawn with replacement: one may be used twice"),
+    ):
+        yield inequality(
+            partial(ends, (case.replace("_", " "), learner, coins)),
+            statement=statement,
+            relation="==",
+            level="L4",
+            case=case,
+            expected="deviation",
+            is_mutant=True,
+            note=note,
+        )
 
 
 def _claim_covered(case: str, votes: BernoulliVote, factor: float, beta: float, derived: bool = False) -> Draft:

@@ -59,6 +59,7 @@ def rates() -> Iterator[Draft]:
     yield from _mutants()
     yield from _examples()
     yield from _dimensions()
+    yield from _teachers()
 
 
 def _theorems() -> Iterator[Draft]:
@@ -268,3 +269,85 @@ def _dimensions() -> Iterator[Draft]:
     yield _against_cells(lambda v: _RealizableSizes(None, v), (1, 2, 4, 8), 0.02, 2.0 / 3.0, "cells_realizable_least_m")
     yield _against_cells(lambda v: _AgnosticSizes(_POINTS, v), (1, 16, 64), 0.02, 2.0 / 3.0, "cells_agnostic_fixed_m")
     yield _against_cells(lambda v: _AgnosticSizes(None, v), (1, 16, 64), 0.02, 2.0 / 5.0, "cells_agnostic_least_m")
+
+
+# ------------------------------------------------------------------------------ number of teachers
+
+#: m of the exponents of k: so many that alpha m is 50 times the other term of T, sqrt(m ln(m/beta) / 2), or more, down
+#: to an alpha of 3e-5, where 10^12 points have 7 times as much. And what n and V are multiplied by.
+_MANY_POINTS, _TIMES = (1e14, 1e15, 1e16, 1e17), (1.0, 3.0, 10.0, 30.0)
+#: The largest alpha, and V where it is as large as logarithms of k, and larger.
+_LARGEST, _CELLS = 0.1, 300
+
+
+def _teachers() -> Iterator[Draft]:
+    """K against m, n and V: as the text before Theorem 4.3 solves the formulas for it, but for their logarithms.
+
+    With ``T = 3 (gamma + alpha) m``, k is ``c ln(4 m T / min(delta, beta/2)) sqrt(T)``, and n is ``k V ln(V k/beta) /
+    alpha`` or ``k (V + ln(k/beta)) / alpha^2``. Logarithms are divided out at their own values.
+    """
+    for kind, name, powers, others in (
+        (_RealizableSizes, "realizable", (1.0, -1.0, 1.0), (2.0 / 3.0, 0.5)),
+        (_AgnosticSizes, "agnostic", (2.0 / 3.0, -1.0 / 3.0, 1.0 / 3.0), (1.0, 0.5)),
+    ):
+        cells, most = 1 if kind is _RealizableSizes else _CELLS, _MANY_POINTS[-1]
+        rows = kind(round(most), cells).rows(_LARGEST)
+        crowded = kind(round(most), round(cells * _TIMES[-1])).rows(_LARGEST)
+        # The largest value of m and V and the least of n go with the largest alpha.
+        for parameter, at, exponent, solved in (
+            ("m", _MANY_POINTS, powers[0], _SolvedSizes(kind, rows=rows, cells=cells)),
+            ("n", tuple(rows * times for times in _TIMES), powers[1], _SolvedSizes(kind, queries=most, cells=cells)),
+            ("V", tuple(cells * times for times in _TIMES), powers[2], _SolvedSizes(kind, rows=crowded, queries=most)),
+        ):
+            sign = -1.0 if exponent < 0 else 1.0
+            yield scaling(
+                solved.chunks,
+                parameter=parameter,
+                at=at,
+                exponent=exponent,
+                others=tuple(sign * other for other in others),
+                log_factor=solved.logarithms,
+                measure=Exactly("k of Algorithm 4", formula=True),
+                both=True,
+                case=f"{name}_teachers_by_{parameter}",
+                note="logarithms divided out" + (", gamma = alpha/2" if kind is _AgnosticSizes else ""),
+            )
+
+
+@dataclass(frozen=True)
+class _SolvedSizes:
+    """Sizes at given m, n and V, of which one is left open: alpha is what n examples reach.
+
+    Parameters
+    ----------
+    kind : type
+        `_RealizableSizes` or `_AgnosticSizes`.
+    rows, queries, cells : float or None
+        n, m and V; the open one is None.
+    """
+
+    kind: type[_RealizableSizes | _AgnosticSizes]
+    rows: float | None = None
+    queries: float | None = None
+    cells: float | None = None
+
+    def _solve(self, value: float) -> tuple[_Kind, float]:
+        rows, queries, cells = (value if given is None else given for given in (self.rows, self.queries, self.cells))
+        kind = self.kind(round(queries), round(cells))
+        alpha = optimize.brentq(lambda a: math.log(kind.rows(a) / rows), 1e-6, 0.3, xtol=1e-12)
+        return kind, float(alpha)
+
+    def chunks(self, value: float) -> float:
+        """Number of teachers, k, at a value of what is open."""
+        kind, alpha = self._solve(value)
+        return float(kind.sizes(alpha).chunks)
+
+    def logarithms(self, value: float) -> float:
+        """What k has beside the powers, by the logarithms of both formulas."""
+        kind, alpha = self._solve(value)
+        sizes = kind.sizes(alpha)
+        noise = math.log(4.0 * sizes.queries * sizes.cutoff / min(sizes.delta, sizes.beta / 2.0))
+        if isinstance(kind, _RealizableSizes):
+            return noise**2 * math.log(kind.cells * sizes.chunks / _BETA)
+        added = 1.0 + math.log(sizes.chunks / _BETA) / kind.cells  # V + ln(k/beta), in units of V
+        return math.cbrt(noise**4 * added)

@@ -20,10 +20,12 @@ from experiments.document_004_model_agnostic._soft_votes import (
     one_query_of,
     votes_change,
 )
+from mechanisms.base.mechanism import FloatArray, IntArray
 from mechanisms.teacher_ensembles.soft_ensembles import EchoEnsemble
-from mechanisms.teacher_ensembles.soft_histogram import ScoreHistograms
+from mechanisms.teacher_ensembles.soft_histogram import ScoreHistograms, is_stable, padded
 from mechanisms.teacher_ensembles.soft_label_mutants import PARTITIONS
 from mechanisms.teacher_ensembles.soft_labels import one_query
+from mechanisms.teacher_ensembles.vote_distance import all_votes, gap_distance
 
 
 @entry(
@@ -48,6 +50,24 @@ def histograms() -> Iterator[Draft]:
         level="L2",
         case="safe_distance",
     )
+    yield inequality(
+        _stable_otherwise,
+        statement="a histogram is d-stable, for a natural number d, if and only if its distance is d or more: "
+        "histograms of which one holds alone",
+        relation="==",
+        level="L2",
+        case="d_stable",
+        derived=True,
+        note="Definition 5.5, on all histograms of so many votes and for all d; a single bin has an empty second one",
+    )
+    yield inequality(
+        _least_distances,
+        statement="the distance of a d-stable histogram is above d - 1, for d that are no natural numbers too",
+        relation="<",
+        level="L2",
+        case="d_stable_between",
+        derived=True,
+    )
     # The one vote that changes leaves a bin for the other, and the shifted bin.
     votes = [LOW_IN] * 4 + [LOW] * 5 + [HIGH]
     pair = votes_change("a vote leaves a bin", [*votes, LOW_IN], [*votes, HIGH])
@@ -66,6 +86,31 @@ def _other_partitions() -> Iterator[Draft]:
     yield deviating(PARTITIONS["rounded_to_nearest"], base, one_query_of([0.6] * 12))
     near_zero = one_query_of([0.05] * 5 + [0.1] * 4 + [0.26] * 6 + [0.3] * 3)
     yield deviating(PARTITIONS["end_half_bins_kept"], base, near_zero)
+
+
+def _histograms() -> Iterator[tuple[str, IntArray, FloatArray]]:
+    """All histograms of some numbers of bins and votes, and the distances that Algorithm 8 tests."""
+    for bins, votes in ((1, 9), (2, 12), (3, 12), (4, 9), (6, 6)):
+        counts = np.array([[votes]]) if bins == 1 else all_votes(votes, bins)
+        yield f"{bins} bins, {votes} votes", counts, gap_distance(padded(counts)).astype(np.float64)
+
+
+def _stable_otherwise() -> list[Row]:
+    return [
+        (f"{case}, d = {d}", float((is_stable(counts, d) != (distances >= d)).sum()), 0.0)
+        for case, counts, distances in _histograms()
+        for d in range(14)
+    ]
+
+
+def _least_distances() -> list[Row]:
+    rows = []
+    for case, counts, distances in _histograms():
+        for d in (0.25, 0.5, 1.0, 1.5, 2.75, 4.5):
+            stable = is_stable(counts, d)
+            if stable.any():
+                rows.append((f"{case}, d = {d:g}", d - 1.0, float(distances[stable].min())))
+    return rows
 
 
 def _edges() -> list[Row]:

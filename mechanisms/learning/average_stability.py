@@ -80,6 +80,32 @@ def enumerated(learner: StochasticGradientDescent, source: FiniteRecordDistribut
     )
 
 
+def expected_outputs(
+    learner: RandomizedLearner, source: FiniteRecordDistribution, size: int, coins: IntArray
+) -> FloatArray:
+    """Expected output over all datasets of few records, for given coins.
+
+    Parameters
+    ----------
+    learner : RandomizedLearner
+        Trained on each dataset with each of the coins.
+    source : FiniteRecordDistribution
+        Where records come from.
+    size : int
+        Records in a dataset; there are as many datasets as its power of the number of different records.
+    coins : ndarray of shape (r, c), int64
+        One outcome of the learner's coins a row.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+    """
+    atoms, weights = np.asarray(source.values), np.asarray(source.probabilities)
+    index = np.array(list(itertools.product(range(len(atoms)), repeat=size)))
+    mass, records = weights[index].prod(axis=1), atoms[index]
+    return np.array([float(mass @ learner(records, np.tile(row, (len(records), 1)))) for row in coins])
+
+
 # ----------------------------------------------------------------------------------- estimator
 
 

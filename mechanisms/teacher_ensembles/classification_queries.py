@@ -236,6 +236,38 @@ def _votes(chunks: int, ones: IntArray) -> tuple[FloatArray, NDArray[np.bool_]]:
     return np.maximum(np.abs(2.0 * ones - chunks) - 1.0, 0.0), 2 * ones > chunks
 
 
+def count_missed(
+    sizes: ClassificationSizes, distances: FloatArray, errs: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[int, int]:
+    """Count the queries that one run leaves without a label, and those with a wrong one.
+
+    Parameters
+    ----------
+    sizes : ClassificationSizes
+        T, lambda and w.
+    distances : ndarray of shape (m,)
+        Of the votes.
+    errs : ndarray of bool, shape (m,)
+        Whether most teachers err.
+    rng : numpy.random.Generator
+        Source of all noise.
+
+    Returns
+    -------
+    (int, int)
+        Queries that are refused or not asked any more, and others that the teachers err on. Queries that are refused
+        with probability below e^-40 are answered.
+    """
+    close = np.flatnonzero(distances < sizes.bar + _CERTAIN * sizes.noise)
+    epochs = sizes.cutoff + 1
+    found = refusals(distances[None, close], sizes.noise, sizes.bar, epochs, rng)[0]
+    refused = close[found == 1]
+    end = len(errs) if refused.size < epochs else int(refused[-1]) + 1
+    wrong = errs[:end].copy()
+    wrong[refused] = False
+    return refused.size + len(errs) - end, int(wrong.sum())
+
+
 @dataclass(frozen=True)
 class MislabelledFreshPoints:
     """Fresh teachers and fresh points: how many of these do not get their own label.
@@ -272,14 +304,8 @@ class MislabelledFreshPoints:
         points = rng.random(sizes.queries) - 0.5
         truth = (points > 0) ^ (rng.random(sizes.queries) < sizes.gamma)
         distances, labels = _votes(sizes.chunks, np.searchsorted(shifts, points))
-        close = np.flatnonzero(distances < sizes.bar + _CERTAIN * sizes.noise)
-        epochs = sizes.cutoff + 1
-        found = refusals(distances[None, close], sizes.noise, sizes.bar, epochs, rng)[0]
-        refused = close[found == 1]
-        end = sizes.queries if refused.size < epochs else int(refused[-1]) + 1
-        wrong = (labels != truth)[:end]
-        wrong[refused] = False
-        return int(refused.size + sizes.queries - end + (wrong.sum() if self.stable_errors else 0))
+        lost, wrong = count_missed(sizes, distances, labels != truth, rng)
+        return lost + (wrong if self.stable_errors else 0)
 
 
 def passes(distances: FloatArray, scale: float, threshold: float) -> FloatArray:

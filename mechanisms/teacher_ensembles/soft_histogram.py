@@ -107,6 +107,28 @@ def padded(counts: IntArray) -> IntArray:
     return np.concatenate([counts, np.zeros((*counts.shape[:-1], 1), dtype=np.int64)], axis=-1)
 
 
+def is_stable(counts: IntArray, d: float) -> NDArray[np.bool_]:
+    """Whether histograms are d-stable, as Definition 5.5 has it.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (N, bins), int64
+        Histograms of at least one vote.
+    d : float
+        At least 0; the definition has a natural number.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+        ``max{1, largest count less the second} > d``; of a single bin, whether its count is above d.
+    """
+    require(d >= 0, "a d >= 0", d)
+    if counts.shape[-1] == 1:
+        return np.asarray(counts[..., 0] > d)
+    ranked = np.sort(counts, axis=-1)
+    return np.asarray(np.maximum(1, ranked[..., -1] - ranked[..., -2]) > d)
+
+
 def one_vote_changed(bins: int, votes: int) -> tuple[FloatArray, FloatArray]:
     """Scores of all datasets of so many votes, and of all their neighbours: two arrays of shape (N, votes).
 

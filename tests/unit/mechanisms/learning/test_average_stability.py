@@ -15,6 +15,7 @@ from mechanisms.learning.average_stability import (
     RootMeanSquareMove,
     SquaredMove,
     enumerated,
+    expected_outputs,
 )
 from mechanisms.learning.stable_learners import (
     FiniteRecordDistribution,
@@ -46,6 +47,16 @@ def hoeffding(most: float, n: int) -> float:
 
 
 # ------------------------------------------------------------------------------------ closed forms
+
+
+def test_expected_weights_for_given_orders() -> None:
+    coins = np.array([[0, 1, 2], [2, 0, 1], [1, 1, 1]])
+    used = coefficients(CONSTANT, 3)  # records are drawn alike, so that only how often each step is made counts
+    assert expected_outputs(CONSTANT, LABELS, 3, coins) == pytest.approx([Q * used.sum()] * 3, rel=1e-12)
+    descent = StochasticGradientDescent(LogisticLoss(0.1), StepSizes(0.5))
+    plain, turned, again = expected_outputs(descent, PAIRS, 3, coins)
+    assert plain == pytest.approx(turned, rel=1e-12)
+    assert abs(again - plain) > 1e-6
 
 
 @pytest.mark.parametrize("size", [100, 1000, 10_000])

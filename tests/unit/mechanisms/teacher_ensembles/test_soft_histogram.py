@@ -19,6 +19,7 @@ from mechanisms.teacher_ensembles.soft_histogram import (
     MeanOfScoresReleased,
     RoundedToNearest,
     ScoreHistograms,
+    is_stable,
     one_vote_changed,
 )
 from mechanisms.teacher_ensembles.vote_distance import gap_distance, safe_distance
@@ -134,6 +135,18 @@ def test_public_partitions_that_are_others() -> None:
     assert EndHalfBinsKept(4).shifted(scores).tolist() == [[2, 0, 2, 0, 1]]
     assert kept.values.tolist() == [[1], [0]]
     assert kept.distances.tolist() == [[0], [0]]
+
+
+def test_stable_histograms_by_hand() -> None:
+    counts = np.array([[5, 2, 0], [3, 3, 0], [4, 4, 5], [0, 0, 9]])
+    assert is_stable(counts, 0).all()
+    assert is_stable(counts, 0.5).all()  # the 1 of the definition's maximum
+    assert is_stable(counts, 1).tolist() == [True, False, False, True]
+    assert is_stable(counts, 3).tolist() == [False, False, False, True]
+    assert is_stable(np.array([[4]]), 3).all()
+    assert not is_stable(np.array([[4]]), 4).any()
+    with pytest.raises(ValueError, match="a d >= 0, got -1"):
+        is_stable(counts, -1)
 
 
 # ----------------------------------------------------------------------------------------- errors
