@@ -10,6 +10,9 @@ import math
 from collections.abc import Callable, Iterator
 from functools import cache
 
+import numpy as np
+from scipy import optimize
+
 from auditor.audits.accuracy import Exactly, Figure, Smallest
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Erratum, inequality, proof_step, scaling, smallest, statement_holds
@@ -328,6 +331,32 @@ def _printed_constant() -> Iterator[Draft]:
         case="constant_9",
         derived=True,
     )
+    yield inequality(
+        lambda: [
+            (f"|H| / beta = {ratio:g}", _needed_constant(ratio), known)
+            for ratio, known in ((4.0, 9.0), (10.0, 7.49), (1e300, 6.0))
+        ],
+        statement="at eps = alpha that line needs the constant 9 where |H| / beta = 4, 7.49 at 10, and 6 in the limit",
+        relation="==",
+        tolerance=1e-3,  # the second is printed with three digits, and the third is a limit
+        level="L4",
+        case="constant_that_is_needed",
+        derived=True,
+    )
+
+
+def _needed_constant(ratio: float) -> float:
+    """Constant with which the last line of the proof is an equality, at eps = alpha and a given |H| / beta.
+
+    At n = c ln(|H| / beta) / alpha^2, not rounded up.
+    """
+    log = math.log(ratio)
+
+    def excess(c: float) -> float:
+        """Logarithm of the left side over beta."""
+        return float(np.logaddexp(math.log(2.0) + (1.0 - 2.0 * c / 9.0) * log, (1.0 - c / 6.0) * log))
+
+    return float(optimize.brentq(excess, 4.0, 20.0, xtol=1e-12))
 
 
 def _printed_rows(failure: Callable[[int, float, float, float], float], constant: float) -> list[Row]:
