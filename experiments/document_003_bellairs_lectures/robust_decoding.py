@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy import integrate, optimize, special, stats
@@ -203,6 +204,18 @@ def _claim_half_arbitrary() -> Iterator[Draft]:
         case="shared_part_by_enumeration",
         derived=True,
     )
+    # With so few people two candidates share half of the answers, not 2 %: a quarter may be arbitrary, and no more.
+    for part, expected in ((0.24, "consistent"), (0.26, "deviation")):
+        yield inequality(
+            partial(_wrong_bits, part),
+            statement="twelve people, all subset counts: no bit of the candidate that fits most answers is wrong",
+            relation="==",
+            level="L4",
+            case=f"twelve_people_{100 * part:g}_percent",
+            derived=True,
+            expected=expected,
+            note=f"{part:g} of the answers are those of another candidate; below (1 - 1/2) / 2 the true bits fit more",
+        )
 
 
 def shared_part(places: int, within: float) -> float:
@@ -242,4 +255,25 @@ def _counted_candidates() -> list[Row]:
         for within in (0.0, 1.0, 2.5):
             most = max(float((np.abs(subsets @ z) <= within).mean()) for z in signs)
             rows.append((f"{places} places, w = {within:g}", shared_part(places, within), most))
+    return rows
+
+
+def _wrong_bits(part: float) -> list[Row]:
+    """Wrong bits of the candidate that fits most answers, of several the farthest, by the alternative's distance."""
+    bits = enumerate_bits(12)
+    counts = (bits.astype(np.float32) @ bits.T.astype(np.float32)).astype(np.int8)
+    truth = int(np.flatnonzero((bits == (np.arange(12) < 6)).all(axis=1))[0])
+    rows = []
+    for places in (1, 2, 3, 6, 12):
+        # Ones and zeros in turn, so that as many counts as possible stay the same.
+        order = np.arange(12).reshape(2, 6).T.ravel()
+        other = bits[truth].copy()
+        other[order[:places]] ^= 1
+        alternative = int(np.flatnonzero((bits == other).all(axis=1))[0])
+        answers = counts[truth].copy()
+        spoiled = np.flatnonzero(counts[truth] != counts[alternative])[: math.floor(part * len(answers))]
+        answers[spoiled] = counts[alternative][spoiled]
+        fits = (counts == answers).sum(axis=1)
+        wrong = (bits != bits[truth]).sum(axis=1)[fits == fits.max()]
+        rows.append((f"an alternative that differs in {places} of 12 places", float(wrong.max()), 0.0))
     return rows
