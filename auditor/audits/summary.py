@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from functools import partial
 from typing import Any
 
@@ -119,7 +120,7 @@ def _wealth_gain(evidence: Evidence, pair: int) -> float:
 
 
 def _record(evidence: Evidence, pairs: Sequence[Pair], private: bool) -> dict[str, Any]:
-    """Every chunk's bets and counts, from which wealth, verdict and bound can be computed again.
+    """Every chunk's bets and counts, as in `Stake`, from which wealth, verdict and bound can be computed again.
 
     Chunks that earlier runs counted are in their ledger.
     """
@@ -130,7 +131,7 @@ def _record(evidence: Evidence, pairs: Sequence[Pair], private: bool) -> dict[st
             *([say_event(chain, k, private) for k in range(len(chain.cuts))] for chain in evidence.chains),
         ],
         "chunks": [
-            [chunk.pair, chunk.n, None if (s := chunk.stake) is None else [s.chain, s.best, s.p, s.q, s.x, s.y]]
+            [chunk.pair, chunk.n, None if chunk.stake is None else list(astuple(chunk.stake))]
             for chunk in evidence.chunks[len(evidence.past.chunks) :]
         ],
         **training_record(evidence.learners),
