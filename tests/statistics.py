@@ -1,9 +1,11 @@
-"""Statistics that tests share: counts against probabilities, and the exact level of a pair."""
+"""Statistics that tests share: counts against probabilities, rates of events, and the exact level of a pair."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,10 @@ from auditor.privacy.exact import FiniteLaw, curve
 
 #: Least expected count of a cell: the chi-squared approximation then holds far into the tail.
 LEAST = 50.0
+#: Rate of false alarms that `check_rates` allows, and the one that it finds.
+ALLOWED, FOUND = 0.05, 0.25
+#: Probabilities with which `check_rates` fails at a rate of `ALLOWED`, and passes at one of `FOUND`.
+FAILS_WRONGLY, PASSES_WRONGLY = 1e-6, 1e-3
 
 
 def p_value(counts: ArrayLike, probabilities: ArrayLike) -> float:
@@ -71,3 +77,40 @@ def p_value_of_outputs(outputs: Iterable[Any] | NDArray[Any], law: FiniteLaw) ->
 def level_of(mechanism: Any, x: Any, y: Any, delta: float = 0.0) -> float:
     """Exact epsilon of a mechanism on a pair, in both directions, from the distributions that it states."""
     return curve(mechanism.law(x), mechanism.law(y)).epsilon(delta)
+
+
+def check_rates(outcomes: Callable[[int], Sequence[bool]], *names: str) -> None:
+    """Fail if events are more frequent than `ALLOWED`.
+
+    Trials are made until each event is decided, by Wald's sequential test of a rate of `ALLOWED` against `FOUND`. Its
+    power is that of 200 trials with a fixed limit, and where there are no events 30 trials decide
+    (`tests/unit/test_statistics.py`).
+
+    Valid because: let each trial have the event with probability at most `ALLOWED`, given the trials before. Then the
+    likelihood ratio of `FOUND` against `ALLOWED` is a non-negative supermartingale that starts at 1. By Ville's
+    inequality it ever reaches 1 / `FAILS_WRONGLY` with at most that probability. Its inverse is one where the
+    probability is at least `FOUND`.
+
+    Parameters
+    ----------
+    outcomes : callable
+        From the number of a trial, 0, 1, ..., to whether each of the events happened.
+    names : str
+        What the events are, for the message.
+
+    Raises
+    ------
+    AssertionError
+        If one of them is too frequent.
+    """
+    ratios, counts = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0)
+    for trial in itertools.count():
+        for name, happened in zip(names, outcomes(trial), strict=True):
+            if name in ratios:
+                counts[name] += bool(happened)
+                ratios[name] += math.log(FOUND / ALLOWED if happened else (1 - FOUND) / (1 - ALLOWED))
+                assert ratios[name] < -math.log(FAILS_WRONGLY), f"{counts[name]} {name} in {trial + 1} trials"
+                if ratios[name] <= math.log(PASSES_WRONGLY):
+                    del ratios[name]
+        if not ratios:
+            return

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from auditor.privacy.exact import FiniteLaw
-from tests.statistics import p_value, p_value_of_outputs
+from tests.statistics import (
+    ALLOWED,
+    FAILS_WRONGLY,
+    FOUND,
+    PASSES_WRONGLY,
+    check_rates,
+    p_value,
+    p_value_of_outputs,
+)
 
 SKEWED = np.array([0.5, 0.3, 0.1999, 0.0001])
 
@@ -32,3 +44,36 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(AssertionError):
         p_value([3, 4], [0.5, 0.5])
     assert p_value_of_outputs(np.zeros((80, 2), dtype=int), FiniteLaw(((0, 0),), np.array([1.0]))) == 1.0
+
+
+def fails(rate: float, trials: int = 3_000) -> tuple[float, float]:
+    """Probability that `check_rates` fails at a rate, and the probability that it is not decided, after many trials."""
+    event, none = math.log(FOUND / ALLOWED), math.log((1 - FOUND) / (1 - ALLOWED))
+    mass, failed = np.array([1.0]), 0.0  # by the number of events so far
+    for trial in range(1, trials + 1):
+        mass = np.append(mass * (1 - rate), 0.0) + np.append(0.0, mass * rate)
+        ratio = event * np.arange(trial + 1) + none * (trial - np.arange(trial + 1))
+        failed += float(mass[ratio >= -math.log(FAILS_WRONGLY)].sum())
+        mass[(ratio >= -math.log(FAILS_WRONGLY)) | (ratio <= math.log(PASSES_WRONGLY))] = 0.0
+    return failed, float(mass.sum())
+
+
+def test_rates_are_judged_with_the_errors_that_are_stated() -> None:
+    assert fails(ALLOWED)[0] <= FAILS_WRONGLY
+    assert fails(FOUND)[0] >= 1 - PASSES_WRONGLY
+    # As 200 trials of which more fail than a rate of 5 % allows but for a probability of one in a million.
+    limit = stats.binom.isf(FAILS_WRONGLY, 200, ALLOWED)
+    for rate in (0.15, 0.18, 0.2, 0.25):
+        failed, undecided = fails(rate)
+        assert failed > stats.binom.sf(limit, 200, rate) - 0.01
+        assert undecided < 1e-6
+
+
+def test_rates_that_are_too_high_fail_and_others_pass() -> None:
+    rng = np.random.default_rng(7)
+    check_rates(lambda trial: (rng.random() < ALLOWED, False), "alarms", "errors")
+    with pytest.raises(AssertionError, match=r"\d+ alarms in \d+ trials"):
+        check_rates(lambda trial: (False, rng.random() < 0.4), "errors", "alarms")
+    numbers = itertools.count()
+    check_rates(lambda trial: [trial != next(numbers)], "trials out of order")
+    assert next(numbers) == 30

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from auditor import audit_scores
 from auditor.audits.training.scores import INDEPENDENT, NOTHING
 from auditor.privacy.guarantees import GaussianDP, Guarantee, PureDP
+from tests.statistics import ALLOWED as ALPHA
+from tests.statistics import check_rates
 
-ALPHA, AUDITS, CANARIES = 0.05, 60, 300
-#: More alarms than these have a probability of at most 1e-6 at a rate of alpha.
-MOST = int(stats.binom.isf(1e-6, AUDITS, ALPHA))
+CANARIES = 300
 
 
 def gaussian(rng: np.random.Generator, coins: Any) -> Any:
@@ -44,16 +43,17 @@ def unequal(rng: np.random.Generator, coins: Any) -> Any:
 Scores = Callable[[np.random.Generator, Any], Any]
 
 
-def alarms(make: Scores, claim: Guarantee, assume: str, canaries: int = CANARIES) -> int:
-    found = 0
-    for seed in range(AUDITS):
+def check(make: Scores, claim: Guarantee, assume: str, canaries: int = CANARIES) -> None:
+    """The harness: fails if alarms are too many for a rate of 5 %."""
+
+    def alarms(seed: int) -> tuple[bool]:
         rng = np.random.default_rng(70_000 + seed)
         coins = rng.random(canaries) < 0.5
         scores = make(rng, coins)
-        found += audit_scores(scores[coins], scores[~coins], claim, assume=assume, alpha=ALPHA, seed=seed).verdict == (
-            "violation"
-        )
-    return found
+        found = audit_scores(scores[coins], scores[~coins], claim, assume=assume, alpha=ALPHA, seed=seed)
+        return (found.verdict == "violation",)
+
+    check_rates(alarms, "false alarms")
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,9 @@ def alarms(make: Scores, claim: Guarantee, assume: str, canaries: int = CANARIES
     ids=lambda v: getattr(v, "__name__", str(v)),
 )
 def test_alarms_are_rare_where_the_assumption_holds(make: Scores, claim: Guarantee, assume: str) -> None:
-    assert alarms(make, claim, assume) <= MOST
+    check(make, claim, assume)
 
 
 def test_interacting_canaries_make_the_assumption_fail() -> None:
-    assert alarms(interacting, GaussianDP(1.0), INDEPENDENT, 1_000) > MOST
+    with pytest.raises(AssertionError, match="false alarms"):
+        check(interacting, GaussianDP(1.0), INDEPENDENT, 1_000)

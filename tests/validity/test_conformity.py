@@ -18,27 +18,23 @@ from auditor.audits.conformity import collect_cells
 from auditor.audits.privacy_loop import Settings
 from auditor.evidence.multinomial import Multinomials
 from auditor.targets.sampler import Sampler
-from benchmarks.samplers import ALPHA, FAMILIES, SamplerTrial, family_cells, family_trial
+from benchmarks.samplers import ALPHA, FAMILIES, family_cells, family_trial
+from tests.statistics import check_rates
 
-AUDITS = 200
 DRAWS = 2_000
 NAMES = [family.name for family in FAMILIES]
 LOADED = next(k for k, family in enumerate(FAMILIES) if family.error > 0.01)
 
 
-def most(audits: int) -> int:
-    """More alarms than this have a probability of at most 1e-6 for a rate of 5 %."""
-    return int(stats.binom.isf(1e-6, audits, ALPHA))
-
-
-def alarms(trials: Sequence[SamplerTrial]) -> int:
-    return sum(trial.rejected for trial in trials)
+def check(family: int) -> None:
+    """The harness: fails if the null is rejected too often for a rate of 5 %."""
+    check_rates(lambda seed: [family_trial(family, seed, DRAWS).rejected], "false alarms")
 
 
 @pytest.mark.parametrize("family", range(len(FAMILIES)), ids=NAMES)
 def test_false_alarms_are_rare(family: int) -> None:
     """False alarm: 1e-6. A look after each chunk, so the rate is that at any time."""
-    assert alarms([family_trial(family, seed, DRAWS) for seed in range(AUDITS)]) <= most(AUDITS)
+    check(family)
 
 
 @pytest.mark.parametrize("family", range(len(FAMILIES)), ids=NAMES)
@@ -87,7 +83,8 @@ def test_the_harness_finds_a_bet_on_what_was_seen(monkeypatch: pytest.MonkeyPatc
         )
 
     monkeypatch.setattr(Multinomials, "log_wealth", hindsight)
-    assert alarms([family_trial(0, seed, DRAWS) for seed in range(AUDITS)]) > most(AUDITS)
+    with pytest.raises(AssertionError, match="false alarms"):
+        check(0)
 
 
 def test_views_of_the_same_draws_must_not_be_multiplied() -> None:

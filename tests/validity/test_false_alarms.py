@@ -1,9 +1,9 @@
 """False alarms at zero margin: in at most 5 % of audits of mechanisms that just keep their claim.
 
-Every family's exact level is the claimed level. Of 200 audits to a verdict (50 of claims of rho, Renyi bounds and
-curves, and where pairs are many, to save time), and of 50 to the end of the budget, at alpha = 0.05 no more may raise
-an alarm than a true rate of 5 % would exceed with a probability of one in a million; the same for lower bounds above
-the exact level. The harness is held against engines that are known to be invalid, so that it is seen to fail.
+Every family's exact level is the claimed level. Audits at alpha = 0.05, to a verdict and to the end of the budget, are
+judged by a sequential test that fails at a rate of 5 % with a probability of at most one in a million, and finds one of
+25 % (`tests.statistics.check_rates`); the same for lower bounds above the exact level. The harness is held against
+engines that are known to be invalid, so that it is seen to fail.
 """
 
 from __future__ import annotations
@@ -15,58 +15,52 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
 
-from auditor import ZCDP, RenyiDP, TradeoffCurve, audit
+from auditor import RenyiDP, TradeoffCurve, audit
 from auditor.evidence.two_sample_bet import Stake, Wealth
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Family, NullAudit, randomised_response, trial
 from benchmarks.spread import VectorCase
+from tests.statistics import check_rates
 
-AUDITS, FEWER = 200, 50
 #: A tenth of what `benchmarks.false_alarms` draws, which takes an hour and is published.
 DRAWS_A_SIDE = 10_000
 FAMILY_NAMES = [family.name for family in FAMILIES]
 
 
-def most(audits: int) -> int:
-    """More alarms than this have a probability of at most 1e-6 for a rate of 5 %."""
-    return int(stats.binom.isf(1e-6, audits, ALPHA))
+def check(audit_of: Callable[[int], NullAudit]) -> None:
+    """The harness: fails if alarms or bounds above the exact level are too many for a rate of 5 %.
 
+    Parameters
+    ----------
+    audit_of : callable
+        From a seed to what an audit found.
+    """
 
-def test_the_limit_is_the_one_stated() -> None:
-    limit = most(AUDITS)
-    assert stats.binom.sf(limit, AUDITS, ALPHA) <= 1e-6 < stats.binom.sf(limit - 1, AUDITS, ALPHA)
-    assert stats.binom.sf(limit, AUDITS, 0.25) > 0.999  # what the test finds for sure
+    def outcomes(seed: int) -> tuple[bool, bool]:
+        found = audit_of(seed)
+        return found.alarm, found.bound_above
 
-
-def check(outcomes: list[NullAudit]) -> None:
-    """The harness: fails if alarms or bounds above the exact level are too many for a rate of 5 %."""
-    limit = most(len(outcomes))
-    alarms, above = sum(o.alarm for o in outcomes), sum(o.bound_above for o in outcomes)
-    assert alarms <= limit, f"{alarms} false alarms in {len(outcomes)} audits"
-    assert above <= limit, f"{above} lower bounds above the exact level in {len(outcomes)} audits"
+    check_rates(outcomes, "false alarms", "lower bounds above the exact level")
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
 def test_false_alarms_are_rare_by_either_stopping_rule(family: Family) -> None:
-    few = len(family.pairs) > 1 or isinstance(family.guarantee, ZCDP | RenyiDP | TradeoffCurve)
-    check([trial(family, "budget", seed, DRAWS_A_SIDE) for seed in range(FEWER)])
-    # More of these: they look for a verdict more often where the wealth is near.
-    check([trial(family, "verdict", seed, DRAWS_A_SIDE) for seed in range(FEWER if few else AUDITS)])
+    for stop in STOPS:
+        check(lambda seed, stop=stop: trial(family, stop, seed, DRAWS_A_SIDE))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("family", EXTREMES, ids=lambda family: family.name)
 def test_outputs_at_the_limits_of_doubles_raise_no_more_alarms(family: Family) -> None:
-    check([trial(family, "verdict", seed, 2_000) for seed in range(FEWER)])
+    check(lambda seed: trial(family, "verdict", seed, 2_000))
 
 
 def test_sums_over_twenty_coordinates_raise_no_more_alarms() -> None:
     # Each coordinate loses 1/20, so that the sum of the scores is what is bet on: exactly 1 in all.
     vector = VectorCase("geometric", 20, 1, "both", True)
     family = Family("twenty coordinates", vector.mechanism, vector.claim, (vector.pair,))
-    check([trial(family, "verdict", seed, 400) for seed in range(FEWER)])
+    check(lambda seed: trial(family, "verdict", seed, 400))
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
@@ -123,8 +117,6 @@ def halved(claim: Guarantee) -> Guarantee:
 
 # -------------------------------------------------------------------------- tests of this test
 
-#: Audits by the small engines below: enough to tell a rate of 22 % from 5 % for sure.
-MANY = 2_000
 TRUTH = math.e / (1 + math.e)
 #: Amount that they bet; small, so that their wealth hardly overshoots 1/alpha.
 S = 0.2
@@ -181,13 +173,13 @@ def events_chosen_on_the_draws_they_are_judged_by(seed: int) -> NullAudit:
 def test_this_test_can_fail() -> None:
     # The product is the square of a valid wealth, which reaches the root of 1/alpha with a probability of nearly
     # 20^-1/2 = 0.22.
-    with pytest.raises(AssertionError, match="false alarms in 2000 audits"):
-        check([both_orders_on_shared_draws(seed) for seed in range(MANY)])
+    with pytest.raises(AssertionError, match="false alarms in"):
+        check(both_orders_on_shared_draws)
 
 
 @pytest.mark.parametrize("engine", [one_order, both_orders_averaged])
 def test_the_same_engine_without_the_mistake_passes(engine: Callable[[int], NullAudit]) -> None:
-    check([engine(seed) for seed in range(MANY)])
+    check(engine)
 
 
 def test_the_product_of_both_orders_gains_on_the_boundary_and_one_order_does_not() -> None:
@@ -203,5 +195,5 @@ def test_the_product_of_both_orders_gains_on_the_boundary_and_one_order_does_not
 
 
 def test_this_test_finds_events_chosen_on_the_draws_they_are_judged_by() -> None:
-    with pytest.raises(AssertionError, match="false alarms in 200 audits"):
-        check([events_chosen_on_the_draws_they_are_judged_by(seed) for seed in range(AUDITS)])
+    with pytest.raises(AssertionError, match="false alarms in"):
+        check(events_chosen_on_the_draws_they_are_judged_by)

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from auditor.audits.training.many_runs import EVIDENCE
 from auditor.privacy.guarantees import GaussianDP, Guarantee, PureDP
 from auditor.training import audit_runs
+from tests.statistics import ALLOWED as ALPHA
+from tests.statistics import check_rates
 
-ALPHA, AUDITS, RUNS = 0.05, 100, 120
-#: More alarms than these have a probability of at most 1e-6 at a rate of alpha.
-MOST = int(stats.binom.isf(1e-6, AUDITS, ALPHA))
+RUNS = 120
 
 
 def gaussian(data: Any, rng: np.random.Generator) -> Any:
@@ -35,10 +34,10 @@ def responses(data: Any, rng: np.random.Generator) -> Any:
     ("train", "claim"), [(gaussian, GaussianDP(1.0)), (weights, GaussianDP(1.0)), (responses, PureDP(1.0))]
 )
 def test_alarms_are_rare(train: Any, claim: Guarantee, evidence: str) -> None:
-    found = 0
-    for seed in range(AUDITS):
+    def alarms(seed: int) -> tuple[bool]:
         result = audit_runs(
             train, [1], [0], None, claim, runs=RUNS, evidence=evidence, alpha=ALPHA, seed=seed, progress=False
         )
-        found += result.verdict == "violation"
-    assert found <= MOST
+        return (result.verdict == "violation",)
+
+    check_rates(alarms, "false alarms")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from auditor import ApproxDP, PureDP, Verdict, audit
 from auditor.audits.context import Question
@@ -15,13 +14,11 @@ from auditor.audits.privacy import run_audit
 from auditor.audits.privacy_loop import Settings
 from auditor.datasets import Pair
 from auditor.evidence.two_sample_bet import Stake, log_factors, worst_counts
+from tests.statistics import ALLOWED as ALPHA
+from tests.statistics import check_rates
 
 Rng = np.random.Generator
 PAIR = Pair(np.array([0]), np.array([1]))
-ALPHA = 0.05
-AUDITS = 200
-#: An exact binomial test of "at most alpha" fails at this many alarms with probability below 1e-6.
-TOO_MANY = int(stats.binom.isf(1e-6, AUDITS, ALPHA)) + 1
 
 
 class Fails:
@@ -51,14 +48,18 @@ class DrawnAgain(Fails):
             return outputs
 
 
-def alarms(mechanism: Any, draws: int) -> int:
-    settings = [Settings(alpha=ALPHA, draws=draws, seed=seed, independence=False) for seed in range(AUDITS)]
-    found = [run_audit(mechanism, PureDP(1.0), [PAIR], how, Question()) for how in settings]
-    return sum(result.verdict == Verdict.VIOLATION for result in found)
+def check(mechanism: Any, draws: int) -> None:
+    """The harness: fails if alarms are too many for a rate of 5 %."""
+
+    def alarms(seed: int) -> tuple[bool]:
+        how = Settings(alpha=ALPHA, draws=draws, seed=seed, independence=False)
+        return (run_audit(mechanism, PureDP(1.0), [PAIR], how, Question()).verdict == Verdict.VIOLATION,)
+
+    check_rates(alarms, "false alarms")
 
 
 def test_exceptions_at_the_claimed_level_are_seldom_an_alarm() -> None:
-    assert alarms(Fails(), 1_000) < TOO_MANY
+    check(Fails(), 1_000)
 
 
 class RareInSmallBatches(Fails):
@@ -72,7 +73,8 @@ class RareInSmallBatches(Fails):
 
 def test_drawing_raised_batches_again_would_be_invalid() -> None:
     # The rates' ratio is about e^2 where it was e: for batches of 8 it is far beyond the claim.
-    assert alarms(RareInSmallBatches(), 3_000) >= TOO_MANY
+    with pytest.raises(AssertionError, match="false alarms"):
+        check(RareInSmallBatches(), 3_000)
 
 
 @pytest.mark.parametrize("side", ["x", "y"])

@@ -10,11 +10,13 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import PureDP, ReplaceOne, Verdict, audit, pairs_of
+from tests.statistics import check_rates
 
 ALPHA = 0.05
 AUDITS = 200
@@ -30,22 +32,16 @@ def parity(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return (int(np.sum(data)) + (rng.random(n) >= KEPT)) % 2
 
 
-def most(audits: int) -> int:
-    """More alarms than this have a probability of at most 1e-6 for a rate of 5 %."""
-    return int(stats.binom.isf(1e-6, audits, ALPHA))
-
-
 def test_false_alarms_are_rare_on_pairs_that_were_searched() -> None:
     claim = PureDP(math.log(KEPT / (1 - KEPT)))
-    alarms = above = 0
-    for seed in range(AUDITS):
+
+    def outcomes(seed: int) -> tuple[bool, bool]:
         result = audit(parity, claim, STRATEGY, draws=DRAWS, search_draws=SEARCH_DRAWS, seed=seed, alpha=ALPHA)
         assert result.verdict != Verdict.ERROR
         assert result.lower_bound is not None
-        alarms += result.verdict == Verdict.VIOLATION
-        above += result.lower_bound > claim.level * (1 + 1e-9)
-    assert alarms <= most(AUDITS), f"{alarms} false alarms in {AUDITS} audits"
-    assert above <= most(AUDITS), f"{above} lower bounds above the exact level in {AUDITS} audits"
+        return result.verdict == Verdict.VIOLATION, result.lower_bound > claim.level * (1 + 1e-9)
+
+    check_rates(outcomes, "false alarms", "lower bounds above the exact level")
 
 
 def test_this_test_would_find_a_search_whose_own_draws_were_evidence() -> None:
@@ -59,6 +55,6 @@ def test_this_test_would_find_a_search_whose_own_draws_were_evidence() -> None:
     difference = np.convolve(law, law)
     tail = np.cumsum(difference[::-1])[::-1]  # distribution of x + (n - y)
     p_values = tail[x + n - y]
-    one = int((p_values[:, 0] <= ALPHA).sum())
-    best = int((p_values.min(axis=1) <= ALPHA).sum())
-    assert one <= most(AUDITS) < best
+    check_rates(lambda audit: [p_values[audit, 0] <= ALPHA], "false alarms")
+    with pytest.raises(AssertionError, match="false alarms"):
+        check_rates(lambda audit: [p_values[audit].min() <= ALPHA], "false alarms")

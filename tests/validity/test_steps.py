@@ -15,10 +15,8 @@ from auditor.audits.training.step_tests import CERTAIN, check_steps
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from auditor.training import StepRecorder, audit_steps
 from benchmarks.recorded_training import FULL, SAMPLED, train
-
-ALPHA, AUDITS = 0.05, 100
-#: More alarms than these have a probability of at most 1e-6 at a rate of alpha.
-MOST = int(stats.binom.isf(1e-6, AUDITS, ALPHA))
+from tests.statistics import ALLOWED as ALPHA
+from tests.statistics import check_rates
 
 
 def full(seed: int) -> tuple[StepRecorder, Guarantee]:
@@ -43,14 +41,13 @@ def short(seed: int) -> tuple[StepRecorder, Guarantee]:
 
 @pytest.mark.parametrize("null", [full, loud, short], ids=lambda null: str(null.__name__))
 def test_alarms_are_rare_and_bounds_hold(null: Any) -> None:
-    found: Counter[str] = Counter()
-    for seed in range(AUDITS):
+    def outcomes(seed: int) -> tuple[bool, bool]:
         record, claim = null(seed)
         result = audit_steps(record, claim, alpha=ALPHA, seed=seed)
-        found["alarm"] += result.verdict not in ("consistent", "inconclusive")
-        found["bound"] += (result.lower_bound or 0.0) > claim.level * (1 + 1e-9)
-    assert found["alarm"] <= MOST
-    assert found["bound"] <= MOST
+        alarm = result.verdict not in ("consistent", "inconclusive")
+        return alarm, (result.lower_bound or 0.0) > claim.level * (1 + 1e-9)
+
+    check_rates(outcomes, "false alarms", "lower bounds above the exact level")
 
 
 def test_sampled_steps_are_no_alarm() -> None:

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
 
 from auditor import Pair, PureDP
 from auditor.audits.privacy_loop import Settings, collect_evidence
 from auditor.targets.sampler import Sampler
+from tests.statistics import ALLOWED as ALPHA
+from tests.statistics import check_rates
 
-ALPHA, AUDITS, DRAWS_A_SIDE = 0.05, 100, 400
-#: More alarms than this have a probability of at most 1e-6 for a rate of 5 %.
-MOST = int(stats.binom.isf(1e-6, AUDITS, ALPHA))
+DRAWS_A_SIDE = 400
 PAIR = Pair(np.array([0]), np.array([1]))
 TRUTH = math.e / (1 + math.e)
 
@@ -110,12 +109,12 @@ MECHANISMS = {
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
 def test_false_alarms_are_rare(mechanism: Any) -> None:
     options = Settings(alpha=ALPHA, draws=2 * DRAWS_A_SIDE, stop="budget")
-    alarms = sum(
-        collect_evidence(Sampler(mechanism, seed, "structured"), PureDP(1.0), [PAIR], options).refuted(ALPHA)
-        for seed in range(AUDITS)
-    )
-    assert alarms <= MOST
-    assert stats.binom.sf(MOST, AUDITS, 0.5) > 0.999  # what the test finds for sure
+
+    def alarms(seed: int) -> tuple[bool]:
+        found = collect_evidence(Sampler(mechanism, seed, "structured"), PureDP(1.0), [PAIR], options)
+        return (found.refuted(ALPHA),)
+
+    check_rates(alarms, "false alarms")
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())

@@ -8,18 +8,16 @@ not, so that it is seen to fail.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from auditor.audits.adversaries.fingerprints import BonehShaw
 from auditor.audits.adversaries.tracing import Tracing
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
-from benchmarks.families import ALPHA, Family, NullAudit, trial
+from benchmarks.families import Family, trial
 from experiments.document_003_bellairs_lectures.tracing import (
     _Coins,
     _Gaussian,
@@ -29,15 +27,11 @@ from experiments.document_003_bellairs_lectures.tracing import (
 )
 from mechanisms.lower_bounds.attribute_means import GaussianMeans
 from mechanisms.lower_bounds.code_mutants import MUTANTS
+from tests.statistics import check_rates
 
-AUDITS, DRAWS_A_SIDE = 60, 1_500
+DRAWS_A_SIDE = 1_500
 #: A code so small that an audit takes a fraction of a second; its levels are exact all the same.
 CODE = BonehShaw(4, 6)
-
-
-def most(audits: int) -> int:
-    """More alarms than this have a probability of at most 1e-6 for a rate of 5 %."""
-    return int(stats.binom.isf(1e-6, audits, ALPHA))
 
 
 @dataclass(frozen=True)
@@ -50,14 +44,15 @@ class Blocks:
         return self.traced(data, n, rng)[:, 1]
 
 
-def outcomes(mechanism: Any, claim: Guarantee, audits: int = AUDITS) -> Sequence[NullAudit]:
+def check(mechanism: Any, claim: Guarantee) -> None:
+    """The harness: fails if alarms or bounds above the exact level are too many for a rate of 5 %."""
     family = Family("tracing", mechanism, claim, (Tracing(_Coins(), CODE).pair(),))
-    return [trial(family, "budget", seed, DRAWS_A_SIDE) for seed in range(audits)]
 
+    def outcomes(seed: int) -> tuple[bool, bool]:
+        found = trial(family, "budget", seed, DRAWS_A_SIDE)
+        return found.alarm, found.bound_above
 
-def check(found: Sequence[NullAudit]) -> None:
-    assert sum(one.alarm for one in found) <= most(len(found))
-    assert sum(one.bound_above for one in found) <= most(len(found))
+    check_rates(outcomes, "false alarms", "lower bounds above the exact level")
 
 
 @pytest.mark.parametrize(("accurate", "delta"), [(False, 0.0), (True, 1 / 30)])
@@ -66,20 +61,20 @@ def test_accusations_raise_few_alarms(accurate: bool, delta: float) -> None:
     target: Any = _WithinOneHalf() if accurate else GaussianMeans(0.5)
     level = accusation_level(CODE, _uniform_noise if accurate else _Gaussian(0.5), delta)
     assert 0.1 < level < math.inf
-    check(outcomes(Tracing(target, CODE), ApproxDP(level, delta)))
+    check(Tracing(target, CODE), ApproxDP(level, delta))
 
 
 def test_blocks_raise_few_alarms() -> None:
     """A mean moves by 1/rows, the difference of two means of 6 columns: a Gaussian pair. False alarm: 1e-6 twice."""
     target = GaussianMeans(1.0)
     mu = 1 / (3 * target.deviation * math.sqrt(2 / CODE.block))
-    check(outcomes(Blocks(Tracing(target, CODE, difference=True)), GaussianDP(mu)))
+    check(Blocks(Tracing(target, CODE, difference=True)), GaussianDP(mu))
 
 
 @pytest.mark.parametrize("name", ["tracer_sees_i", "infeasible_accusations_uncounted"])
 def test_the_harness_finds_a_tracer_that_sees_too_much(name: str) -> None:
     """Answers that ignore the data are private at every level, and a mistaken audit nearly always says otherwise."""
     traced = Tracing(_Coins(), CODE)
-    check(outcomes(traced, ApproxDP(0.5), 20))
-    wrong = outcomes(MUTANTS[name].build(traced), ApproxDP(0.5), 20)
-    assert sum(one.alarm for one in wrong) > most(20)
+    check(traced, ApproxDP(0.5))
+    with pytest.raises(AssertionError, match="false alarms"):
+        check(MUTANTS[name].build(traced), ApproxDP(0.5))
