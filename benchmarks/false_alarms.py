@@ -92,13 +92,16 @@ SIZES = (
 #: Audits of a row by each of `STOPS`, in parts of the option ``--audits``; 1 where nothing is said. Rates that leave
 #: much room need fewer audits to show that they are at most alpha, and those near it more, as by the stop "verdict".
 SHARES = {
-    "randomised response": (1.5, 1.5),
+    "randomised response": (4.0, 1.5),
+    "coin at the kink of a zCDP cap": (2.0, 1.5),
     "discrete Laplace": (4.0, 2 / 3),
     "Gaussian, claimed mu": (2 / 3, 2 / 3),
     "Gaussian, claimed epsilon and delta": (2 / 3, 2 / 3),
     "search over 20 pairs": (7.0, 1.0),
     "coin, claimed rho": (4.0, 1.0),
-    "coin, claimed delta at an epsilon": (2 / 3, 2 / 3),
+    "coin, claimed Renyi bounds": (2.0, 1.0),
+    "coin, claimed delta at an epsilon": (2.0, 2 / 3),
+    "coin, claimed trade-off curve": (2.0, 1.0),
     "integers beyond 2^53, texts and None": (4.0, 1.0),
 }
 if unknown := SHARES.keys() - {row.name for row in ROWS}:
