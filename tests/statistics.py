@@ -79,17 +79,19 @@ def level_of(mechanism: Any, x: Any, y: Any, delta: float = 0.0) -> float:
     return curve(mechanism.law(x), mechanism.law(y)).epsilon(delta)
 
 
-def check_rates(outcomes: Callable[[int], Sequence[bool]], *names: str) -> None:
-    """Fail if events are more frequent than `ALLOWED`.
+def check_rates(
+    outcomes: Callable[[int], Sequence[bool]], *names: str, allowed: float = ALLOWED, found: float = FOUND
+) -> None:
+    """Fail if events are more frequent than allowed.
 
-    Trials are made until each event is decided, by Wald's sequential test of a rate of `ALLOWED` against `FOUND`. Its
-    power is that of 200 trials with a fixed limit, and where there are no events 30 trials decide
+    Trials are made until each event is decided, by Wald's sequential test of one rate against another. With the two
+    rates by default its power is that of 200 trials with a fixed limit, and where there are no events 30 trials decide
     (`tests/unit/test_statistics.py`).
 
-    Valid because: let each trial have the event with probability at most `ALLOWED`, given the trials before. Then the
-    likelihood ratio of `FOUND` against `ALLOWED` is a non-negative supermartingale that starts at 1. By Ville's
+    Valid because: let each trial have the event with probability at most ``allowed``, given the trials before. Then the
+    likelihood ratio of ``found`` against ``allowed`` is a non-negative supermartingale that starts at 1. By Ville's
     inequality it ever reaches 1 / `FAILS_WRONGLY` with at most that probability. Its inverse is one where the
-    probability is at least `FOUND`.
+    probability is at least ``found``.
 
     Parameters
     ----------
@@ -97,6 +99,9 @@ def check_rates(outcomes: Callable[[int], Sequence[bool]], *names: str) -> None:
         From the number of a trial, 0, 1, ..., to whether each of the events happened.
     names : str
         What the events are, for the message.
+    allowed, found : float
+        Rate at which the test fails with probability `FAILS_WRONGLY` at most, and rate at which it passes with
+        probability `PASSES_WRONGLY` at most.
 
     Raises
     ------
@@ -108,7 +113,7 @@ def check_rates(outcomes: Callable[[int], Sequence[bool]], *names: str) -> None:
         for name, happened in zip(names, outcomes(trial), strict=True):
             if name in ratios:
                 counts[name] += bool(happened)
-                ratios[name] += math.log(FOUND / ALLOWED if happened else (1 - FOUND) / (1 - ALLOWED))
+                ratios[name] += math.log(found / allowed if happened else (1 - found) / (1 - allowed))
                 assert ratios[name] < -math.log(FAILS_WRONGLY), f"{counts[name]} {name} in {trial + 1} trials"
                 if ratios[name] <= math.log(PASSES_WRONGLY):
                     del ratios[name]

@@ -46,9 +46,9 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     assert p_value_of_outputs(np.zeros((80, 2), dtype=int), FiniteLaw(((0, 0),), np.array([1.0]))) == 1.0
 
 
-def fails(rate: float, trials: int = 3_000) -> tuple[float, float]:
+def fails(rate: float, allowed: float = ALLOWED, found: float = FOUND, trials: int = 3_000) -> tuple[float, float]:
     """Probability that `check_rates` fails at a rate, and the probability that it is not decided, after many trials."""
-    event, none = math.log(FOUND / ALLOWED), math.log((1 - FOUND) / (1 - ALLOWED))
+    event, none = math.log(found / allowed), math.log((1 - found) / (1 - allowed))
     mass, failed = np.array([1.0]), 0.0  # by the number of events so far
     for trial in range(1, trials + 1):
         mass = np.append(mass * (1 - rate), 0.0) + np.append(0.0, mass * rate)
@@ -61,6 +61,8 @@ def fails(rate: float, trials: int = 3_000) -> tuple[float, float]:
 def test_rates_are_judged_with_the_errors_that_are_stated() -> None:
     assert fails(ALLOWED)[0] <= FAILS_WRONGLY
     assert fails(FOUND)[0] >= 1 - PASSES_WRONGLY
+    assert fails(0.3, 0.3, 0.7)[0] <= FAILS_WRONGLY
+    assert fails(0.7, 0.3, 0.7)[0] >= 1 - PASSES_WRONGLY
     # As 200 trials of which more fail than a rate of 5 % allows but for a probability of one in a million.
     limit = stats.binom.isf(FAILS_WRONGLY, 200, ALLOWED)
     for rate in (0.15, 0.18, 0.2, 0.25):
