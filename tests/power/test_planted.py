@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
 
 from auditor import PureDP, Verdict, audit
 from auditor.evidence.power import POWER
-from benchmarks.planted import CASES, PAIR, PlantedCase, count_flagged
+from benchmarks.planted import CASES, PAIR, PlantedCase
+from tests.statistics import check_rates
 
-#: Audits of a case, and the least number that is flagged with a probability of 1 - 1e-7 if each is with 0.9.
-AUDITS = 20
-LEAST = int(stats.binom.ppf(1e-7, AUDITS, POWER))
+#: A power that is found where that of `POWER` is stated.
+TOO_LITTLE = 0.4
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,7 @@ LEAST = int(stats.binom.ppf(1e-7, AUDITS, POWER))
     ids=lambda case: case.plant,
 )
 def test_a_violation_at_the_level_that_is_resolved_is_flagged(case: PlantedCase) -> None:
-    assert count_flagged(case, range(AUDITS)) >= LEAST > AUDITS / 3
+    check_rates(lambda seed: [not case.flagged(seed)], "missed", allowed=1 - POWER, found=1 - TOO_LITTLE)
 
 
 def test_the_benchmark_plants_what_is_asked_of_it() -> None:
