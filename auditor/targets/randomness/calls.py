@@ -44,8 +44,11 @@ class ControlledSource(CallHolder[RandomPath]):
         """Replace the sources of this process, see `replace_sources`."""
         legacy, python = legacy_functions(self.rng), python_functions(self.current)
         self._watched = WatchedGenerators()
-        with replace_sources(self.rng, legacy, python, self.units, state=StandInState(legacy)):
-            yield
+        try:
+            with replace_sources(self.rng, legacy, python, self.units, state=StandInState(legacy)):
+                yield
+        finally:
+            self._watched.close()
 
     def read_states(self) -> list[str]:
         """States of generators that are not replaced; empty where no sources are."""

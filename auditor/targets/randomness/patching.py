@@ -246,24 +246,35 @@ class WatchedGenerators:
 
     The states tell whether one was drawn from. Objects may hold generators that no
     substitute reaches: an attribute, a closure, a method that was kept.
+
+    The first look goes through all objects, and sets them aside until `close` (`gc.freeze`), so that later ones go
+    through new objects only. Where someone else has set objects aside, all looks are alike: nothing is put back that
+    others have set aside.
     """
 
     def __init__(self) -> None:
         rand: Any = np.random.mtrand._rand  # a stand-in later
         self._found: list[Any] = [rand._bit_generator]
+        self._seen: dict[int, Any] = {}
         self.find_more()
+        self._freezes = gc.get_freeze_count() == 0
+        if self._freezes:
+            gc.freeze()
 
     def find_more(self) -> None:
         """Watch generators too that were made since."""
         kinds = (np.random.BitGenerator, random.Random)
-        found: dict[int, Any] = {}
         names: Any = getattr(sys.modules.get("tempfile"), "_name_sequence", None)  # of temporary files, no noise
         for one in gc.get_objects():
             if issubclass(type(one), kinds) and not isinstance(one, random.SystemRandom):
-                found[id(one)] = one
-        found.pop(id(getattr(names, "_rng", None)), None)
-        known = {id(one) for one in self._found}
-        self._found += [one for key, one in found.items() if key not in known]
+                self._seen[id(one)] = one
+        left_out = {id(getattr(names, "_rng", None)), *map(id, self._found)}
+        self._found += [one for key, one in self._seen.items() if key not in left_out]
+
+    def close(self) -> None:
+        """Put back what was set aside."""
+        if self._freezes:
+            gc.unfreeze()
 
     def read_states(self) -> list[str]:
         """States of all of them; one that was drawn from has another."""

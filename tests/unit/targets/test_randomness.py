@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import gc
 import itertools
 import math
 import operator
@@ -444,6 +445,41 @@ def test_sources_that_cannot_be_replaced_are_refused(draw: Callable[[], Any], re
     with pytest.raises(Uncontrolled) as error:
         walk(lambda data, rng: (draw(), 1)[reason != "it returns"])
     assert reason in error.value.reason
+
+
+def shows(source: ControlledSource, generator: np.random.Generator) -> bool:
+    """Whether a draw from a generator is seen."""
+    before = source.read_states()
+    generator.random()
+    return source.read_states() != before
+
+
+def test_generators_are_found_that_are_made_before_and_between_looks() -> None:
+    source, held = ControlledSource(), [np.random.default_rng(1)]
+    with source.replacing():
+        for seed in (2, 3):
+            held.append(np.random.default_rng(seed))
+            gc.collect()  # what is new is not told by its age
+            assert not shows(source, held[-1])
+            source.find_more()
+            assert all(shows(source, one) for one in held)
+        gc.unfreeze()  # by a target, say
+        source.find_more()
+        assert all(shows(source, one) for one in held)
+    assert gc.get_freeze_count() == 0
+
+
+def test_objects_that_a_user_has_set_aside_stay_so() -> None:
+    source = ControlledSource()
+    gc.freeze()
+    try:
+        with source.replacing():
+            made = np.random.default_rng(1)
+            source.find_more()
+            assert shows(source, made)
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_randomness_that_shows_rarely_is_found_by_running_again() -> None:
