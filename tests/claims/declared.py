@@ -6,10 +6,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from auditor.claims import Claim, Entry, registry
 from auditor.privacy.guarantees import Guarantee
+from tests.cases import check_each
 from tests.claims.expressions import Value, evaluate
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
@@ -84,8 +83,8 @@ MUTANTS: dict[str, dict[str, Any]] = {
     ]
 }
 
-each_entry = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
-each_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+each_entry = check_each(ENTRIES)
+each_claim = check_each(CLAIMS)
 
 
 def of(entry: Entry) -> list[Claim]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-import pytest
-
 from auditor.audits.accuracy import PowerLaw
 from auditor.audits.accuracy.base import Theorem
 from auditor.audits.conformity import StatedLaw
@@ -15,6 +13,7 @@ from auditor.claims import Claim, Entry
 from auditor.cli.showing import owed_lines
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
+from tests.cases import check_each
 from tests.claims.declared import (
     CLAIMS,
     COMPLETE,
@@ -45,7 +44,7 @@ ONLY_COMPUTED = {"004/svt_mutants/m9b_value_released_on_bot", "004/slq/one_thres
 AUDITED = [name for name, item in MUTANTS.items() if item["kind"] != "rejected"]
 
 
-@pytest.mark.parametrize("name", AUDITED)
+@check_each(AUDITED)
 def test_a_mutant_of_the_inventory_is_claimed(name: str) -> None:
     claims = [claim for claim in CLAIMS if name_of(claim) == name]
     if name in IN_TESTS:
@@ -75,9 +74,7 @@ def test_a_mutant_of_the_inventory_is_claimed(name: str) -> None:
             assert other
 
 
-@pytest.mark.parametrize(
-    "claim", [c for c in CLAIMS if c.draft.is_mutant and c.entry in INVENTORY], ids=lambda claim: claim.id
-)
+@check_each([c for c in CLAIMS if c.draft.is_mutant and c.entry in INVENTORY])
 def test_a_mutant_that_is_claimed_is_in_the_inventory(claim: Claim) -> None:
     assert name_of(claim) in MUTANTS
     assert MUTANTS[name_of(claim)]["kind"] != "rejected"
@@ -87,7 +84,7 @@ def test_a_mutant_that_is_claimed_is_in_the_inventory(claim: Claim) -> None:
 HEIRS = [id_ for id_, item in INVENTORY.items() if item["mutants_from"]]
 
 
-@pytest.mark.parametrize("id_", HEIRS)
+@check_each(HEIRS)
 def test_a_mutant_that_is_inherited_is_owed_or_left_out_for_a_reason(id_: str) -> None:
     """What is owed has to be claimed, as any other mutant; what is left out is so nowhere but in this entry."""
     names, left = inherited(id_), left_out(id_)
@@ -104,18 +101,18 @@ def test_a_mutant_that_is_inherited_is_owed_or_left_out_for_a_reason(id_: str) -
 WITH_A_LAW = [entry for entry in LISTED if any(claim.draft.level == "L0" and claim.draft.curves for claim in of(entry))]
 
 
-@pytest.mark.parametrize("entry", WITH_A_LAW, ids=lambda entry: entry.id)
+@check_each(WITH_A_LAW)
 def test_an_entry_with_an_exact_law_is_exact_in_the_inventory(entry: Entry) -> None:
     assert INVENTORY[entry.id]["exact"]
 
 
-@pytest.mark.parametrize("id_", [id_ for id_, item in INVENTORY.items() if "L3" in item["levels"]])
+@check_each([id_ for id_, item in INVENTORY.items() if "L3" in item["levels"]])
 def test_where_conformity_is_owed_the_reference_is_held_against_its_law(id_: str) -> None:
     claims = [claim for claim in of(registered(id_)) if claim.draft.level == "L3"]
     assert any(claim.draft.expected == Verdict.CONSISTENT for claim in claims)
 
 
-@pytest.mark.parametrize("claim", [c for c in CLAIMS if c.draft.level == "L3"], ids=lambda claim: claim.id)
+@check_each([c for c in CLAIMS if c.draft.level == "L3"])
 def test_a_mutant_is_held_against_the_law_of_something_else(claim: Claim) -> None:
     assert isinstance(claim.draft.guarantee, StatedLaw)
     assert claim.draft.is_mutant == (claim.draft.expected == Verdict.DEVIATION)
@@ -124,7 +121,7 @@ def test_a_mutant_is_held_against_the_law_of_something_else(claim: Claim) -> Non
         assert reference != claim.draft.mechanism
 
 
-@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)
+@check_each(LISTED)
 def test_what_an_entry_owes_is_shown_with_the_claims_that_meet_it(entry: Entry) -> None:
     """What is claimed under another name stands among what is left out."""
     shown = list(owed_lines(entry.id, [str(EXPERIMENTS)], of(entry)))
@@ -141,7 +138,7 @@ def test_what_an_entry_owes_is_shown_with_the_claims_that_meet_it(entry: Entry) 
 
 # ------------------------------------------------------------------------- entries that are complete
 
-complete = pytest.mark.parametrize("id_", COMPLETE)
+complete = check_each(COMPLETE)
 
 
 def registered(id_: str) -> Entry:
@@ -156,7 +153,7 @@ def test_every_level_that_is_owed_is_claimed(id_: str) -> None:
     assert claimed >= set(INVENTORY[id_]["levels"])
 
 
-@pytest.mark.parametrize("id_", [id_ for id_ in COMPLETE if INVENTORY[id_]["accuracy"]])
+@check_each([id_ for id_ in COMPLETE if INVENTORY[id_]["accuracy"]])
 def test_what_is_owed_in_accuracy_is_claimed_to_hold(id_: str) -> None:
     """At least one claim an item, and none of those that show an exponent beside a bound's counts."""
     claims = [claim for claim in of(registered(id_)) if claim.draft.level == "L4" and not claim.draft.is_mutant]
@@ -166,7 +163,7 @@ def test_what_is_owed_in_accuracy_is_claimed_to_hold(id_: str) -> None:
     assert any(not isinstance(law, PowerLaw) for law in criteria)
 
 
-@pytest.mark.parametrize("id_", [id_ for id_, item in INVENTORY.items() if "claimed_by" in item])
+@check_each([id_ for id_, item in INVENTORY.items() if "claimed_by" in item])
 def test_claims_that_are_named_for_an_item_of_accuracy_are_made(id_: str) -> None:
     made = {claim.id: claim.draft for claim in of(registered(id_))}
     for item, named in zip(INVENTORY[id_]["accuracy"], INVENTORY[id_]["claimed_by"], strict=True):
@@ -175,7 +172,7 @@ def test_claims_that_are_named_for_an_item_of_accuracy_are_made(id_: str) -> Non
         assert any(draft.expected == Verdict.CONSISTENT for draft in drafts), item
 
 
-@pytest.mark.parametrize("id_", [id_ for id_ in COMPLETE if INVENTORY[id_]["exponents"]])
+@check_each([id_ for id_ in COMPLETE if INVENTORY[id_]["exponents"]])
 def test_every_exponent_that_is_owed_is_claimed(id_: str) -> None:
     laws = [claim.draft.guarantee for claim in of(registered(id_)) if claim.draft.expected == Verdict.CONSISTENT]
     claimed = {(round(law.exponent, 6), law.criterion) for law in laws if isinstance(law, PowerLaw)}
@@ -190,7 +187,7 @@ def test_every_exponent_that_is_owed_is_claimed(id_: str) -> None:
 CRITERIA = [c for c in CLAIMS if isinstance(c.draft.guarantee, PowerLaw) and c.draft.guarantee.criterion]
 
 
-@pytest.mark.parametrize("claim", CRITERIA, ids=lambda claim: claim.id)
+@check_each(CRITERIA)
 def test_exponents_that_are_criteria_are_told_from_their_neighbours(claim: Claim) -> None:
     assert isinstance(claim.draft.guarantee, PowerLaw)
     assert claim.draft.guarantee.others
@@ -202,7 +199,7 @@ def test_published_errata_are_those_that_are_owed(id_: str) -> None:
     assert {erratum.id: erratum.kind for erratum in registered(id_).errata} == owed
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.errata], ids=lambda entry: entry.id)
+@check_each([entry for entry in ENTRIES if entry.errata])
 def test_nothing_is_published_that_the_catalogue_does_not_class(entry: Entry) -> None:
     classes = {item["id"]: item["class"] for item in INVENTORY.get(entry.id, {"errata": []})["errata"]}
     for erratum in entry.errata:
@@ -212,7 +209,7 @@ def test_nothing_is_published_that_the_catalogue_does_not_class(entry: Entry) ->
         assert erratum.correction
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.errata], ids=lambda entry: entry.id)
+@check_each([entry for entry in ENTRIES if entry.errata])
 def test_an_erratum_is_shown_beside_what_is_right(entry: Entry) -> None:
     for erratum in entry.errata:
         shown = [claim.draft.shows for claim in of(entry)]

@@ -20,6 +20,7 @@ from auditor.datasets import check_pairs
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from auditor.results import Verdict
 from experiments.common import ADD_REMOVE, REPLACE
+from tests.cases import check_each
 from tests.claims.declared import (
     CLAIMS,
     CONTROLS,
@@ -55,7 +56,7 @@ def test_an_entry_is_in_the_catalogue_or_further(entry: Entry) -> None:
     assert entry.source.place
 
 
-@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)
+@check_each(LISTED)
 def test_an_entrys_document_is_that_of_its_id(entry: Entry) -> None:
     assert entry.source.document == entry.id.partition("/")[0]
     module = entry.function.__module__
@@ -82,7 +83,7 @@ def owes_privacy(entry: Entry) -> bool:
     return entry.id not in CONTROLS and "L1" in INVENTORY.get(entry.id, {"levels": ["L1"]})["levels"]
 
 
-@pytest.mark.parametrize("entry", [e for e in ENTRIES if owes_privacy(e)], ids=lambda entry: entry.id)
+@check_each([e for e in ENTRIES if owes_privacy(e)])
 def test_an_entry_claims_that_its_reference_is_private(entry: Entry) -> None:
     held = [c for c in of(entry) if not c.draft.is_mutant and c.draft.expected == Verdict.CONSISTENT]
     assert any(claim.draft.level == "L1" for claim in held)
@@ -100,16 +101,12 @@ def has_a_law(claim: Claim) -> bool:
 EXACT = {case_of(c): {pair.name for pair in c.draft.pairs} for c in CLAIMS if c.draft.level == "L0" and c.draft.pairs}
 
 
-@pytest.mark.parametrize("claim", [c for c in CLAIMS if has_a_law(c)], ids=lambda claim: claim.id)
+@check_each([c for c in CLAIMS if has_a_law(c)])
 def test_a_reference_with_a_law_is_checked_at_l0_on_the_same_pairs(claim: Claim) -> None:
     assert EXACT[case_of(claim)] <= {pair.name for pair in claim.draft.pairs}
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [e for e in ENTRIES if e.id not in INVENTORY or any(name.startswith(f"{e.id}/") for name in MUTANTS)],
-    ids=lambda entry: entry.id,
-)
+@check_each([e for e in ENTRIES if e.id not in INVENTORY or any(name.startswith(f"{e.id}/") for name in MUTANTS)])
 def test_an_entry_has_mutants(entry: Entry) -> None:
     assert any(claim.draft.is_mutant for claim in of(entry))
 
@@ -117,7 +114,7 @@ def test_an_entry_has_mutants(entry: Entry) -> None:
 # -------------------------------------------------------------------------------- exact levels
 
 
-@pytest.mark.parametrize("claim", PRIVACY, ids=lambda claim: claim.id)
+@check_each(PRIVACY)
 def test_an_exact_level_agrees_with_what_is_expected(claim: Claim) -> None:
     """Premise of the sandwich; the slack is that of L0, for levels computed in floating point."""
     exact, claimed = exact_level(claim), claim.draft.guarantee.level
@@ -149,7 +146,7 @@ KNOWN = [
 BROKEN = [claim for claim in KNOWN if claim.draft.expected == Verdict.VIOLATION]
 
 
-@pytest.mark.parametrize("claim", [c for c in BROKEN if is_computed(c)], ids=lambda claim: claim.id)
+@check_each([c for c in BROKEN if is_computed(c)])
 def test_a_mutants_exact_level_is_that_of_the_inventory(claim: Claim) -> None:
     exact, stated, guarantee = exact_level(claim), stated_level(claim), claim.draft.privacy_guarantee
     assert exact is not None
@@ -166,11 +163,7 @@ def test_a_mutants_exact_level_is_that_of_the_inventory(claim: Claim) -> None:
         assert exact == pytest.approx(stated, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [c for c in KNOWN if c.draft.expected == Verdict.CONSISTENT and isinstance(c.draft.guarantee, PureDP)],
-    ids=lambda claim: claim.id,
-)
+@check_each([c for c in KNOWN if c.draft.expected == Verdict.CONSISTENT and isinstance(c.draft.guarantee, PureDP)])
 def test_a_harmless_mutants_level_is_at_most_the_claimed_one(claim: Claim) -> None:
     # A statement about all pairs; the claim's pairs need not attain it.
     exact, stated = exact_level(claim), stated_level(claim)
@@ -178,7 +171,7 @@ def test_a_harmless_mutants_level_is_at_most_the_claimed_one(claim: Claim) -> No
     assert exact <= (claim.draft.guarantee.level if stated is None else stated) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name, item in MUTANTS.items() if item["kind"] == "violation"])
+@check_each([name for name, item in MUTANTS.items() if item["kind"] == "violation"])
 def test_how_large_a_violation_is_has_been_said(name: str) -> None:
     """Every claim of it is held against the inventory above, or in a test named there, or the note says why not."""
     tests = MUTANTS[name].get("checked_by", {})
@@ -206,7 +199,7 @@ def test_no_delta_alone_covers_what_a_reference_shows() -> None:
     assert covered == set(COVERED_BY_DELTA)
 
 
-@pytest.mark.parametrize("claim", [c for c in PRIVACY if c.draft.level == "L0"], ids=lambda claim: claim.id)
+@check_each([c for c in PRIVACY if c.draft.level == "L0"])
 def test_a_law_that_is_checked_is_that_of_what_is_drawn_from(claim: Claim) -> None:
     assert claim.draft.curves
     assert len(claim.draft.curves) == len(claim.draft.pairs)
@@ -215,7 +208,7 @@ def test_a_law_that_is_checked_is_that_of_what_is_drawn_from(claim: Claim) -> No
 # -------------------------------------------------------------------------------------- pairs
 
 
-@pytest.mark.parametrize("claim", [c for c in CLAIMS if not isinstance(c.draft.guarantee, Theorem)], ids=lambda c: c.id)
+@check_each([c for c in CLAIMS if not isinstance(c.draft.guarantee, Theorem)])
 def test_every_pair_is_of_neighbours(claim: Claim) -> None:
     """Each pair is of the claim's relation; where none is named, it differs in one row. Adversaries make up data."""
     assert claim.draft.pairs or isinstance(claim.draft.guarantee, StatedLaw) or isinstance(claim.draft.subject, Game)
@@ -241,7 +234,7 @@ DRAWN = {
 }
 
 
-@pytest.mark.parametrize("claim", DRAWN.values(), ids=lambda claim: claim.id)
+@check_each(DRAWN.values())
 def test_a_mechanism_keeps_the_conventions(claim: Claim) -> None:
     """Wrong mutants too: they are wrong in what they release. Distributions are compared by the claims of L3."""
     mechanism, pair = claim.draft.mechanism, claim.draft.pairs[0]

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.cases import check_each
 
 INVENTORY = Path(__file__).resolve().parents[3] / "experiments" / "inventory.toml"
 
@@ -102,7 +102,7 @@ def load() -> list[dict[str, Any]]:
 
 ENTRIES = load()
 IDS = [entry["id"] for entry in ENTRIES]
-each_entry = pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+each_entry = check_each(ENTRIES, lambda entry: str(entry["id"]))
 
 
 def is_text(value: object) -> bool:
@@ -190,7 +190,7 @@ def test_what_is_inherited_and_not_claimed_is_well_formed(entry: dict[str, Any])
         assert is_text(item.get("claimed_as", "none"))
 
 
-@pytest.mark.parametrize("entry", [e for e in ENTRIES if INHERITED in e], ids=lambda entry: entry["id"])
+@check_each([e for e in ENTRIES if INHERITED in e], lambda entry: str(entry["id"]))
 def test_what_is_stated_of_inherited_mutants_is_of_those_that_are_claimed(entry: dict[str, Any]) -> None:
     names = [item["name"] for item in entry[INHERITED]]
     assert names, "an empty list is no list"
@@ -221,7 +221,7 @@ def test_exponents_are_well_formed(entry: dict[str, Any]) -> None:
         assert isinstance(exponent["criterion"], bool)
 
 
-@pytest.mark.parametrize("entry", [e for e in ENTRIES if "claimed_by" in e], ids=lambda entry: entry["id"])
+@check_each([e for e in ENTRIES if "claimed_by" in e], lambda entry: str(entry["id"]))
 def test_claims_are_named_for_each_item_of_accuracy(entry: dict[str, Any]) -> None:
     assert len(entry["claimed_by"]) == len(entry["accuracy"])
     assert all(entry["claimed_by"])
