@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import tomllib
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+
+import pytest
 
 from auditor.audits.accuracy import PowerLaw
 from auditor.audits.accuracy.base import Theorem
@@ -29,8 +34,16 @@ from tests.claims.declared import (
     of,
 )
 
-# ---------------------------------------------------------------------- the inventory, both ways
 
+@pytest.fixture(scope="module", autouse=True)
+def _inventory_read_once() -> Iterator[None]:
+    """A text of TOML is read once in these tests: the inventory takes longer than a check."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tomllib, "loads", functools.cache(tomllib.loads))
+        yield
+
+
+# ---------------------------------------------------------------------- the inventory, both ways
 
 ROOT = Path(__file__).resolve().parents[2]
 
