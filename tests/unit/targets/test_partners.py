@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ PAIR = Pair(np.array([0]), np.array([1]), "one bit")
 DRAWS = 3_000
 #: Seconds a draw.
 SLOW = 0.0001
+#: Seconds a draw of a command's target.
+SLOW_COMMAND = 0.0004
 #: e / (1 + e)
 TRUTHFUL = 0.7310585786300049
 
@@ -46,6 +49,14 @@ def respond(data: Any, n: int, rng: np.random.Generator, truthful: float = TRUTH
     """Randomised response of level 1, 0.1 ms a draw."""
     time.sleep(SLOW * n)
     return np.where(rng.random(n) < truthful, data[0], 1 - data[0])
+
+
+@contextmanager
+def without_waiting() -> Iterator[None]:
+    """Targets take no time: what they draw is the same, and so is an audit without a partner."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{__name__}.SLOW", 0.0)
+        yield
 
 
 class Partners:
@@ -91,8 +102,11 @@ def partners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Partne
 
 def audit(target: Mechanism, partners: Partners | None = None, claimed: float = 1.0, **options: Any) -> dict[str, Any]:
     settings = Settings(**{"draws": DRAWS, "detect": 5.0, **options})
-    question = Question("audit/L1/claim/given", ahead=None if partners is None else partners.ahead)
-    return told(run_audit(target, PureDP(claimed), [PAIR], settings, question))
+    if partners is not None:
+        question = Question("audit/L1/claim/given", ahead=partners.ahead)
+        return told(run_audit(target, PureDP(claimed), [PAIR], settings, question))
+    with without_waiting():
+        return told(run_audit(target, PureDP(claimed), [PAIR], settings, Question("audit/L1/claim/given")))
 
 
 def told(result: AuditResult) -> dict[str, Any]:
@@ -140,7 +154,8 @@ def test_a_stated_law_is_held_against_the_same_draws(partners: Partners) -> None
         datasets = [np.array([0.0]), np.array([1.0])]
         return told(run_conformity(slow, StatedLaw(mechanism), datasets, ("0", "1"), Settings(draws=DRAWS), question))
 
-    alone = run(Question("audit/L3/conformity/given"))
+    with without_waiting():
+        alone = run(Question("audit/L3/conformity/given"))
     partners.start(slow)
     assert run(Question("audit/L3/conformity/given", ahead=partners.ahead)) == alone
     assert partners.used > 10
@@ -152,7 +167,8 @@ def test_so_are_errors(partners: Partners) -> None:
     def run(question: Question) -> dict[str, Any]:
         return told(HighProbability(0.5, 0.3).audit(setting, Settings(draws=DRAWS), question))
 
-    alone = run(Question("audit/L4/failure/given"))
+    with without_waiting():
+        alone = run(Question("audit/L4/failure/given"))
     partners.start(respond)
     assert run(Question("audit/L4/failure/given", ahead=partners.ahead)) == alone
     assert partners.used > 0
@@ -223,7 +239,8 @@ def test_datasets_that_cannot_be_sent_are_drawn_from_here(partners: Partners) ->
     def run(question: Question) -> dict[str, Any]:
         return told(run_audit(target, PureDP(1.0), [pair], Settings(draws=DRAWS, detect=5.0), question))
 
-    alone = run(Question("audit/L1/claim/given"))
+    with without_waiting():
+        alone = run(Question("audit/L1/claim/given"))
     partners.start(target)
     assert run(Question("audit/L1/claim/given", ahead=partners.ahead)) == alone
     assert partners.used == 0
@@ -239,7 +256,8 @@ def test_large_datasets_and_outputs_pass(partners: Partners) -> None:
     def run(question: Question) -> dict[str, Any]:
         return told(run_audit(wide, PureDP(1.0), pairs, Settings(draws=1_000, even=True, stop="budget"), question))
 
-    alone = run(Question("audit/L1/claim/given"))
+    with without_waiting():
+        alone = run(Question("audit/L1/claim/given"))
     partners.start(wide)
     assert run(Question("audit/L1/claim/given", ahead=partners.ahead)) == alone
     assert partners.used > 10
@@ -285,7 +303,7 @@ def respond(data, n, rng):
         file.write(f"{os.getpid()}\\n")
     if CALLS > int(os.environ.get("DPAUDIT_TEST_WAITS", "1000000")) and len(set(open(pids).read().split())) == 1:
         time.sleep(0.2)  # the other process may take long to start
-    time.sleep(0.0004 * n)
+    time.sleep(float(os.environ["DPAUDIT_TEST_SLOW"]) * n)
     return np.where(rng.random(n) < 0.7310585786300049, data[0], 1 - data[0])
 """
 CLAIMS = """
@@ -316,11 +334,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def dpaudit(folder: Path, *words: str, waits: int = 1_000_000) -> list[int]:
+def dpaudit(folder: Path, *words: str, waits: int = 1_000_000, slow: float = 0.0) -> list[int]:
     """Run a command; how many calls each process made. After some of its calls a process waits for the other."""
     pids = folder / "pids"
     pids.unlink(missing_ok=True)
-    env = {**os.environ, "DPAUDIT_TEST_PIDS": str(pids), "DPAUDIT_TEST_WAITS": str(waits)}
+    env = {
+        **os.environ,
+        "DPAUDIT_TEST_PIDS": str(pids),
+        "DPAUDIT_TEST_WAITS": str(waits),
+        "DPAUDIT_TEST_SLOW": str(slow),
+    }
     done = subprocess.run(
         [sys.executable, "-m", "auditor", *words], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
@@ -330,7 +353,7 @@ def dpaudit(folder: Path, *words: str, waits: int = 1_000_000) -> list[int]:
 
 def test_a_run_of_one_claim_uses_two_processes(folder: Path) -> None:
     one = dpaudit(folder, "run", "claims.py", "--jobs", "1", "--out", "one")
-    two = dpaudit(folder, "run", "claims.py", "--jobs", "3", "--out", "two", waits=60)
+    two = dpaudit(folder, "run", "claims.py", "--jobs", "3", "--out", "two", waits=60, slow=SLOW_COMMAND)
     assert len(one) == 1
     assert len(two) == 2
     assert min(two) > 10
@@ -345,7 +368,7 @@ def test_so_does_an_attack(folder: Path, kind: str) -> None:
     attack = ["attack", target, "--claim", "epsilon=1", "--data", "x.json", "--neighbor", "y.json", "--detect", "5"]
     attack += ["--draws", "2000", "--out"]
     one = dpaudit(folder, *attack, "one", "--jobs", "1")
-    two = dpaudit(folder, *attack, "two", "--jobs", "2", waits=waits)
+    two = dpaudit(folder, *attack, "two", "--jobs", "2", waits=waits, slow=SLOW_COMMAND)
     assert len(one) == 1 + restarts
     assert len(two) == 2 + restarts
     assert sorted(two)[-2] > 10
@@ -375,7 +398,7 @@ def test_no_partner_is_left_when_the_command_ends(folder: Path, command: str, ho
         words += ["--draws", "1000000"]
     pids = folder / "pids"
     pids.touch()
-    env = {**os.environ, "DPAUDIT_TEST_PIDS": str(pids)}
+    env = {**os.environ, "DPAUDIT_TEST_PIDS": str(pids), "DPAUDIT_TEST_SLOW": str(SLOW_COMMAND)}
     with subprocess.Popen(
         [sys.executable, "-m", "auditor", *words, "--jobs", "2"],
         cwd=folder,
