@@ -248,8 +248,8 @@ class WatchedGenerators:
     substitute reaches: an attribute, a closure, a method that was kept.
 
     The first look goes through all objects, and sets them aside until `close` (`gc.freeze`), so that later ones go
-    through new objects only. Where someone else has set objects aside, all looks are alike: nothing is put back that
-    others have set aside.
+    through new objects only. Where someone else has set objects aside, as Python 3.12 itself has, all looks are alike:
+    nothing is put back that others have set aside.
     """
 
     def __init__(self) -> None:

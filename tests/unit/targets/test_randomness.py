@@ -456,6 +456,7 @@ def shows(source: ControlledSource, generator: np.random.Generator) -> bool:
 
 def test_generators_are_found_that_are_made_before_and_between_looks() -> None:
     source, held = ControlledSource(), [np.random.default_rng(1)]
+    aside = gc.get_freeze_count()  # 0, but Python 3.12 sets some objects aside when it starts
     with source.replacing():
         for seed in (2, 3):
             held.append(np.random.default_rng(seed))
@@ -466,7 +467,7 @@ def test_generators_are_found_that_are_made_before_and_between_looks() -> None:
         gc.unfreeze()  # by a target, say
         source.find_more()
         assert all(shows(source, one) for one in held)
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() <= aside
 
 
 def test_objects_that_a_user_has_set_aside_stay_so() -> None:
