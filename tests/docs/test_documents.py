@@ -49,8 +49,6 @@ COMMANDS = [
 #: What another page has too is run by the test of that page.
 ELSEWHERE = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
 DPAUDIT = [command for command in COMMANDS if command.startswith("dpaudit ") and f"$ {command}" not in ELSEWHERE]
-#: Workers load the catalogue too, which takes longer than the audits; another command of the guide shows that they do.
-IN_ONE_PROCESS = next(command for command in DPAUDIT if "group_privacy or " in command)
 #: What it prints is in the README too.
 README_ATTACK = next(command for command in DPAUDIT if " attack " in command)
 
@@ -113,7 +111,7 @@ def _indexed() -> None:
 @pytest.mark.parametrize("command", DPAUDIT)
 @pytest.mark.usefixtures("_indexed")
 def test_a_command_of_the_readme_or_the_guide_runs(command: str) -> None:
-    done = run(shlex.split(command)[1:] + (["--jobs", "1"] if command == IN_ONE_PROCESS else []))
+    done = run(shlex.split(command)[1:])
     assert "Traceback" not in done.stderr
     if command == README_ATTACK:
         assert done.stdout.startswith(next(block for block in blocks(README, "text") if "violates" in block).strip())
@@ -166,7 +164,7 @@ def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> N
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments", ignore=shutil.ignore_patterns(*others))
     (tmp_path / "mechanisms" / "local_model" / "coin.py").write_text(mechanism, encoding="utf-8")
     (tmp_path / "experiments" / "coin.py").write_text(claims, encoding="utf-8")
-    done = run(["run", "experiments", "-k", "further/coin", "--jobs", "1"], tmp_path)
+    done = run(["run", "experiments", "-k", "further/coin"], tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "6 claims: 6 as expected" in done.stdout
 
