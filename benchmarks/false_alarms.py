@@ -93,7 +93,7 @@ SIZES = (
 #: much room need fewer audits to show that they are at most alpha, and those near it more, as by the stop "verdict".
 SHARES = {
     "randomised response": (4.0, 1.5),
-    "coin at the kink of a zCDP cap": (2.0, 1.5),
+    "coin at the kink of a zCDP cap": (8.0, 1.5),
     "discrete Laplace": (4.0, 2 / 3),
     "Gaussian, claimed mu": (2 / 3, 2 / 3),
     "Gaussian, claimed epsilon and delta": (2 / 3, 2 / 3),

@@ -461,7 +461,7 @@ class EventLearner:
         if len(x) >= RESTRUCTURE * self._structured_at:
             self._structured_at = len(x)
             self._structure = self._structure.joined(structure_of(x, y))
-        self._unchosen = self._alone and len(np.unique(np.concatenate(self._past.keys()))) <= 2
+        self._unchosen = self._alone and _have_two_values(*self._past.keys())
         self._survey.look(self._past)
         keeps = _keep_all if self._find_kept is None else self._find_kept(x, y)
         groups: list[Candidates] = []
@@ -596,6 +596,13 @@ def _weigh_candidates(feature: Feature, groups: list[Candidates]) -> list[Candid
     """Events of the survey: preferred to others, unless their feature was learned and has a penalty."""
     penalty = PENALTIES.get(type(feature))
     return prefer_candidates(groups) if penalty is None else [replace(one, penalty=penalty) for one in groups]
+
+
+def _have_two_values(x: NDArray[np.int64], y: NDArray[np.int64]) -> bool:
+    """Whether there are no more than two distinct numbers."""
+    both = np.concatenate([x, y])
+    others = both[both != both[0]]
+    return bool((others == others[:1]).all())
 
 
 def _keep_all(feature: Feature) -> bool:
