@@ -247,7 +247,7 @@ def prove(
     pairs : Pair or sequence of Pair, optional
         Instead of a domain, the pairs to look at.
     seconds : float
-        Time in all.
+        Time in all, beside that in which generators are looked for in the process.
     paths : int
         Paths of one dataset at most.
     spare : float
@@ -348,7 +348,10 @@ def _walk_datasets(
     """
     source, laws = ControlledSource(), dict[int, Outcomes]()
     follow_units(source, units, replace(budget, lost=budget.lost * 1e-4))
+    begun = time.monotonic()
     with source.replacing():
+        # Generators are looked for among all objects of the process, which is no time of the mechanism.
+        budget = replace(budget, deadline=budget.deadline + time.monotonic() - begun)
         firsts = {k: run_once(mechanism, datasets[k], source, budget) for k in needed[:_FIRST]}
         source.find_more()  # one that the first call makes and keeps, drawn from in later ones
         for done, k in enumerate(needed):
