@@ -8,7 +8,6 @@ go to the folder ``figures`` beside the page, one SVG file each.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from auditor.report import svg, words
 from auditor.report.figures import COLOURS, FigureView, build_figures, draw_marker
 from auditor.report.markdown import errata_table, theorems_table
 from auditor.report.view import RunView
+from auditor.runs.diff import read_results
 
 #: Colours of curves on white, in the order of the report's.
 _INK = ("#1f5fa8", "#a4241a", "#22664b", "#8a4a00", "#6d2170", "#5a5468")
@@ -103,10 +103,10 @@ def _list_figures(found: Mapping[str, FigureView]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page; 1 if a claim of the run did not come out as expected."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.theorems", description=__doc__)
-    parser.add_argument("results", type=Path, help="results.json of a run")
+    parser.add_argument("results", type=Path, help="results.json of a run, also packed as .xz")
     parser.add_argument("--out", type=Path, default=None, help="Markdown file to write")
     options = parser.parse_args(arguments)
-    results = json.loads(options.results.read_text(encoding="utf-8"))
+    results = read_results(options.results)
     text = document(results)
     if options.out is not None:
         options.out.write_text(text, encoding="utf-8")

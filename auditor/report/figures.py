@@ -162,4 +162,5 @@ def draw_marker(index: int, x: float, y: float, said: str) -> str:
         f"M{a} {b}m0 4l3.9 -6.8h-7.8z",
         f"M{a} {b}m-3.5 -1.2h2.3v-2.3h2.4v2.3h2.3v2.4h-2.3v2.3h-2.4v-2.3h-2.3z",
     )[index]
-    return f'<path class="shape" d="{shape}"><title>{escape(said)}</title></path>'
+    title = f"<title>{escape(said)}</title>" if said else ""
+    return f'<path class="shape" d="{shape}">{title}</path>'

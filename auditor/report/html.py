@@ -33,7 +33,7 @@ WHOLE = 20
 #: Unexpected findings that are shown in full; of more there is a list.
 MOST_FINDINGS = 50
 #: Claims whose details are packed together: fewer compress worse, more take longer to expand.
-TOGETHER = 60
+TOGETHER = 120
 
 Row: TypeAlias = tuple[ClaimView, theorems.TheoremRow]
 

@@ -104,7 +104,7 @@ def test_alarms_over_the_whole_history_are_rare_and_the_same_draws_every_night_w
 def test_alarms_are_rare_where_nights_are_ended_by_a_look_at_their_draws() -> None:
     # More alarms than `few` have a probability of at most 1e-6 for a rate of 5 %. The numbers drawn are those of the
     # seeds: the ledger that forgets has the same alarms always, in nine of ten ledgers by the benchmark.
-    seeds, nights = range(8), 40
+    seeds, nights = range(8), 60
     few = int(stats.binom.isf(1e-6, len(seeds), ALPHA))
     outcomes = {end: [ledger_of(end, seed, nights) for seed in seeds] for end in (ENDS[4], CONTROL)}
     killed = {end: sum(outcome.killed for outcome in found) for end, found in outcomes.items()}
