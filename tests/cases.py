@@ -1,4 +1,4 @@
-"""Many small cases of a check as one test: a test of its own each would take longer than what it checks."""
+"""Check many small cases in one test: with a test for each, pytest would take longer than the checks."""
 
 from __future__ import annotations
 

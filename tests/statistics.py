@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from auditor.privacy.exact import FiniteLaw, curve
+from benchmarks.families import NullAudit
 
 #: Least expected count of a cell: the chi-squared approximation then holds far into the tail.
 LEAST = 50.0
@@ -119,3 +120,19 @@ def check_rates(
                     del ratios[name]
         if not ratios:
             return
+
+
+def check_audits(audit_of: Callable[[int], NullAudit]) -> None:
+    """Fail if alarms, or bounds above the exact level, are too many for a rate of `ALLOWED`.
+
+    Parameters
+    ----------
+    audit_of : callable
+        From a seed to what an audit found of a mechanism that just keeps its claim.
+    """
+
+    def outcomes(seed: int) -> tuple[bool, bool]:
+        found = audit_of(seed)
+        return found.alarm, found.bound_above
+
+    check_rates(outcomes, "false alarms", "lower bounds above the exact level")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,45 +23,29 @@ from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Family, NullAudit, randomised_response, trial
 from benchmarks.spread import VectorCase
-from tests.statistics import check_rates
+from tests.statistics import check_audits
 
 #: A tenth of what `benchmarks.false_alarms` draws, which takes an hour and is published.
 DRAWS_A_SIDE = 10_000
 FAMILY_NAMES = [family.name for family in FAMILIES]
 
 
-def check(audit_of: Callable[[int], NullAudit]) -> None:
-    """The harness: fails if alarms or bounds above the exact level are too many for a rate of 5 %.
-
-    Parameters
-    ----------
-    audit_of : callable
-        From a seed to what an audit found.
-    """
-
-    def outcomes(seed: int) -> tuple[bool, bool]:
-        found = audit_of(seed)
-        return found.alarm, found.bound_above
-
-    check_rates(outcomes, "false alarms", "lower bounds above the exact level")
-
-
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
 def test_false_alarms_are_rare_by_either_stopping_rule(family: Family) -> None:
     for stop in STOPS:
-        check(lambda seed, stop=stop: trial(family, stop, seed, DRAWS_A_SIDE))  # type: ignore[misc]
+        check_audits(partial(trial, family, stop, draws_a_side=DRAWS_A_SIDE))
 
 
 @pytest.mark.parametrize("family", EXTREMES, ids=lambda family: family.name)
 def test_outputs_at_the_limits_of_doubles_raise_no_more_alarms(family: Family) -> None:
-    check(lambda seed: trial(family, "verdict", seed, 2_000))
+    check_audits(lambda seed: trial(family, "verdict", seed, 2_000))
 
 
 def test_sums_over_twenty_coordinates_raise_no_more_alarms() -> None:
     # Each coordinate loses 1/20, so that the sum of the scores is what is bet on: exactly 1 in all.
     vector = VectorCase("geometric", 20, 1, "both", True)
     family = Family("twenty coordinates", vector.mechanism, vector.claim, (vector.pair,))
-    check(lambda seed: trial(family, "verdict", seed, 400))
+    check_audits(lambda seed: trial(family, "verdict", seed, 400))
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
@@ -174,12 +159,12 @@ def test_this_test_can_fail() -> None:
     # The product is the square of a valid wealth, which reaches the root of 1/alpha with a probability of nearly
     # 20^-1/2 = 0.22.
     with pytest.raises(AssertionError, match="false alarms in"):
-        check(both_orders_on_shared_draws)
+        check_audits(both_orders_on_shared_draws)
 
 
 @pytest.mark.parametrize("engine", [one_order, both_orders_averaged])
 def test_the_same_engine_without_the_mistake_passes(engine: Callable[[int], NullAudit]) -> None:
-    check(engine)
+    check_audits(engine)
 
 
 def test_the_product_of_both_orders_gains_on_the_boundary_and_one_order_does_not() -> None:
@@ -196,4 +181,4 @@ def test_the_product_of_both_orders_gains_on_the_boundary_and_one_order_does_not
 
 def test_this_test_finds_events_chosen_on_the_draws_they_are_judged_by() -> None:
     with pytest.raises(AssertionError, match="false alarms in"):
-        check(events_chosen_on_the_draws_they_are_judged_by)
+        check_audits(events_chosen_on_the_draws_they_are_judged_by)

@@ -19,19 +19,14 @@ from auditor.audits.privacy_loop import FIRST, Settings, collect_evidence
 from auditor.targets.sampler import Sampler
 from benchmarks.families import ALPHA, Family, trial
 from benchmarks.many_pairs import NULLS, PAIRS
-from tests.statistics import check_rates
+from tests.statistics import check_audits, check_rates
 
 RESPONSE, LAPLACE, EXCLUSIVE = NULLS
 
 
 def check(null: Family, stop: str, draws: int) -> None:
     """The harness: fails if alarms or bounds above the exact level are too many for a rate of 5 %."""
-
-    def outcomes(seed: int) -> tuple[bool, bool]:
-        found = trial(null, stop, seed, draws)
-        return found.alarm, found.bound_above
-
-    check_rates(outcomes, "false alarms", "lower bounds above the exact level")
+    check_audits(lambda seed: trial(null, stop, seed, draws))
 
 
 # reports/many_pairs.md has several hundred audits of each null with all pairs opened in their turn, which take minutes.

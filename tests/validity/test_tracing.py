@@ -27,7 +27,7 @@ from experiments.document_003_bellairs_lectures.tracing import (
 )
 from mechanisms.lower_bounds.attribute_means import GaussianMeans
 from mechanisms.lower_bounds.code_mutants import MUTANTS
-from tests.statistics import check_rates
+from tests.statistics import check_audits
 
 DRAWS_A_SIDE = 1_500
 #: A code so small that an audit takes a fraction of a second; its levels are exact all the same.
@@ -47,12 +47,7 @@ class Blocks:
 def check(mechanism: Any, claim: Guarantee) -> None:
     """The harness: fails if alarms or bounds above the exact level are too many for a rate of 5 %."""
     family = Family("tracing", mechanism, claim, (Tracing(_Coins(), CODE).pair(),))
-
-    def outcomes(seed: int) -> tuple[bool, bool]:
-        found = trial(family, "budget", seed, DRAWS_A_SIDE)
-        return found.alarm, found.bound_above
-
-    check_rates(outcomes, "false alarms", "lower bounds above the exact level")
+    check_audits(lambda seed: trial(family, "budget", seed, DRAWS_A_SIDE))
 
 
 @pytest.mark.parametrize(("accurate", "delta"), [(False, 0.0), (True, 1 / 30)])
