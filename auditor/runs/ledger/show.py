@@ -13,7 +13,7 @@ import numpy as np
 from auditor.audits.counterexamples.replay import claim_from_json
 from auditor.audits.privacy_loop import Past
 from auditor.errors import SpecificationError
-from auditor.evidence.lower_bound import rejects_below
+from auditor.evidence.lower_bound import level_grid, lower_bound, rejects_below
 from auditor.evidence.two_sample_bet import Chunk, Wealth
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict, make_plain
@@ -192,6 +192,7 @@ def verify_ledger(path: Path) -> tuple[list[str], bool]:
         broken = store.unbroken()
         if broken:
             return [f"the file is damaged: {broken}"], False
+        numbered = _misnumbered_attempts(store)
         for series in store.series():
             counted += 1
             where = f"series {series.number} of {series.claim}"
@@ -201,12 +202,13 @@ def verify_ledger(path: Path) -> tuple[list[str], bool]:
                 wrong.append(f"{where}: {error}")
                 continue
             found = [
+                *numbered.get(series.number, []),
                 *_contradictions(store, series),
                 *_uncounted_chunks(past, len(series.pairs)),
                 *_inconsistent_nights(store, series, past),
             ]
             if not found and series.guarantee is not None:
-                found = _wealth(past, series)
+                found = _wealth(past, series) or _differing_bound(store, past, series)
             unknown += series.guarantee is None
             wrong += [f"{where}: {text}" for text in found]
     as_recorded = f"{counted} series: " + ("all are as recorded" if not wrong else f"{len(wrong)} differences")
@@ -226,6 +228,24 @@ def _contradictions(store: Store, series: Series) -> list[str]:
     [(fingerprint,)] = store.query("SELECT fingerprint FROM series WHERE number = ?", series.number)
     if fingerprint != fingerprint_parts(series.about):
         found.append(f"its fingerprint {fingerprint!r} is not that of the state that is recorded beside it")
+    return found
+
+
+def _misnumbered_attempts(store: Store) -> dict[int, list[str]]:
+    """Series whose attempt is not the one after those that were closed, by number.
+
+    The attempt tells the series' share of alpha: two of one number would have it twice.
+    """
+    found: dict[int, list[str]] = {}
+    rows = store.query("SELECT number, claim, fingerprint, alone, attempt, closed FROM series ORDER BY number")
+    for number, claim, fingerprint, alone, attempt, _ in rows:
+        same = [row for row in rows if row[1:3] == (claim, fingerprint)]
+        if any(row[3:5] == (alone, attempt) and row[0] < number for row in same):
+            found[number] = [f"attempt {attempt} is there twice"]
+            continue
+        wanted = 1 + max((row[4] for row in same if row[4] < attempt and row[5] is not None), default=0)
+        if attempt != wanted or any(row[4] < attempt and row[5] is None for row in same):
+            found[number] = [f"it is attempt {attempt}, and the closed ones before it do not lead to that"]
     return found
 
 
@@ -274,6 +294,10 @@ def _inconsistent_nights(store: Store, series: Series, past: Past) -> list[str]:
         own = past.chunks[first:last]
         if chunks is not None and (len(own) != chunks or 2 * sum(chunk.n for chunk in own) != draws):
             found.append(f"night {number} says {chunks} chunks with {draws} draws, there are {len(own)}")
+        share = share_of(series.attempt)
+        if not 0 < alpha < share:
+            found.append(f"night {number} has alpha {alpha:.6g}, attempt {series.attempt} has less than {share:.3g}")
+            continue
         if judged:
             refuted = _is_refuted(past, last, guarantee, alpha)
             if refuted != (verdict == Verdict.VIOLATION) and not (refuted and (series.looked or guarantee is None)):
@@ -299,3 +323,25 @@ def _wealth(past: Past, series: Series) -> list[str]:
         if again != recorded and not abs(again - recorded) <= _CLOSE * max(1.0, abs(recorded)):
             return [f"the wealth after chunk {k} is e^{again:.9g}, recorded is e^{recorded:.9g}"]
     return []
+
+
+def _differing_bound(store: Store, past: Past, series: Series) -> list[str]:
+    """Whether the largest lower bound, which is shown, is not that of the chunks up to its night."""
+    nights = store.query(
+        "SELECT number, alpha, lower_bound FROM nights WHERE series = ? AND lower_bound IS NOT NULL "
+        "ORDER BY lower_bound DESC, number LIMIT 1",
+        series.number,
+    )
+    if not nights:
+        return []
+    night, alpha, recorded = nights[0]
+    [(last,)] = store.query(
+        "SELECT coalesce(max(number) + 1, 0) FROM chunks WHERE series = ? AND night <= ?", series.number, night
+    )
+    guarantee = claim_from_json(series.guarantee)
+    grid = level_grid(guarantee.level, guarantee.highest, guarantee.unit)
+    # Rounding may decide whether a level is rejected: the bound is one of those at about this alpha.
+    low, high = (lower_bound(past.chunks[:last], guarantee, grid, alpha * math.exp(off)) for off in (-_CLOSE, _CLOSE))
+    if low <= recorded <= high:
+        return []
+    return [f"night {night} says lower bound {recorded:.9g}, its chunks say {low:.9g}"]

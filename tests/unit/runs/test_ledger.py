@@ -372,6 +372,11 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
         ("UPDATE chunks SET stake = replace(stake, '0.7', '0.8') WHERE number > 20", "the wealth after chunk 2"),
         ("UPDATE chunks SET stake = '[' WHERE number = 9", "is damaged"),
         ("UPDATE chunks SET pair = 7 WHERE number = 9", "pair 7"),
+        ("UPDATE nights SET alpha = 0.95 WHERE number = 1", "alpha 0.95"),
+        ("UPDATE nights SET alpha = 0", "alpha 0, attempt 1"),
+        ("UPDATE nights SET lower_bound = lower_bound * 1.01 WHERE number = 2", "says lower bound"),
+        ("UPDATE nights SET lower_bound = lower_bound - 0.02", "says lower bound"),
+        ("UPDATE series SET attempt = 2", "it is attempt 2"),
     ],
 )
 def test_verify_sees_what_is_not_as_recorded(statement: str, said: str, tmp_path: Path) -> None:
