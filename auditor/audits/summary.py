@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 from functools import partial
 from typing import Any
 
@@ -131,7 +130,7 @@ def _record(evidence: Evidence, pairs: Sequence[Pair], private: bool) -> dict[st
             *([say_event(chain, k, private) for k in range(len(chain.cuts))] for chain in evidence.chains),
         ],
         "chunks": [
-            [chunk.pair, chunk.n, None if chunk.stake is None else list(astuple(chunk.stake))]
+            [chunk.pair, chunk.n, None if chunk.stake is None else list(vars(chunk.stake).values())]
             for chunk in evidence.chunks[len(evidence.past.chunks) :]
         ],
         **training_record(evidence.learners),

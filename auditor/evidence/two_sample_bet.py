@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Stake:
-    """What is bet on in one chunk, and what came.
+    """What is bet on in one chunk, and its counts.
 
     A stake is on a chain of nested events A_1 > A_2 > ... > A_k, each more probable under P than under Q by past draws.
     It splits the outputs into k + 1 cells: cell j holds the outputs that lie in exactly the first j events.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from auditor.audits.privacy_loop import ChunkPlan, Past
 from auditor.errors import SpecificationError
@@ -115,7 +115,7 @@ def stake_text(stake: Stake | None) -> str | None:
     """A bet with its counts as JSON; None for none."""
     if stake is None:
         return None
-    chain, best, p, q, x, y, few, spread, draws = astuple(stake)
+    chain, best, p, q, x, y, few, spread, draws = vars(stake).values()
     counts = [[int(count) for count in side] for side in (x, y, few)]
     estimates = [[float(v) for v in side] for side in (p, q)]
     return json.dumps([int(chain), int(best), *estimates, *counts, float(spread), float(draws)])
