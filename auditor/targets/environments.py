@@ -251,6 +251,7 @@ def _build(folder: Path, asked: tuple[str, ...], interpreter: str, limit: float)
                 "install",
                 "--no-input",
                 "--disable-pip-version-check",
+                "--no-compile",  # what is imported is compiled then, and kept: a third less time
             ]
             _run([*install, "--", *asked], failure, max(limit - (time.monotonic() - begun), 1.0))
         about = {
