@@ -185,10 +185,22 @@ def break_long(text: str) -> Markup:
 
 
 def format_prose(text: str) -> Markup:
-    """Format a sentence: raise exponents, let long ids break."""
-    parts = re.split(r"\b10\^(-?\d+(?:\.\d+)?)", text)
-    raised = (Markup("10<sup>{}</sup>").format(part) if i % 2 else add_breaks(part) for i, part in enumerate(parts))
-    return Markup("").join(raised)
+    """Format a sentence: numbers as they are printed, commands as code.
+
+    Long ids may break. Messages are kept as they were recorded, where 1e+06 and inf are numbers of Python.
+    """
+    parts = re.split(r"\b10\^(-?\d+(?:\.\d+)?)|`([^`<>]+)`", format_numbers(text))
+    made = [add_breaks(parts[0])]
+    for power, code, after in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        made += [Markup("10<sup>{}</sup>").format(power) if power else Markup("<code>{}</code>").format(code)]
+        made += [add_breaks(after)]
+    return Markup("").join(made)
+
+
+def format_numbers(text: str) -> str:
+    """Write Python's 1e-05, 1e+06 and inf as 1e-5, 1e6 and ∞."""
+    text = re.sub(r"(?<=\d)e([+-])0*(?=[1-9])", lambda found: "e-" if found[1] == "-" else "e", text)
+    return re.sub(r"(?<== )(-?)inf\b", lambda found: "−∞" if found[1] else "∞", text)
 
 
 #: Words of formulas that are written without symbols, and what a page shows for them.
@@ -204,7 +216,7 @@ def format_math(text: str) -> str:
 
 
 def format_terms(text: str, longest: int = 20) -> Markup:
-    """Format a claim, such as "ε = 1, δ = 1e-05".
+    """Format a claim, such as "ε = 1, δ = 1e-5".
 
     It may break between its terms only, unless they are long.
 
@@ -215,7 +227,7 @@ def format_terms(text: str, longest: int = 20) -> Markup:
     longest : int
         Most characters of a term that may not break: 20 are what a column takes without squeezing the others.
     """
-    parts = text.split(", ")
+    parts = format_numbers(text).split(", ")
     return Markup(", ").join(
         escape(p.replace(" ", "\N{NO-BREAK SPACE}")) if len(p) <= longest else add_breaks(p) for p in parts
     )

@@ -54,7 +54,7 @@ def plot_cells(claim: ClaimView) -> Markup:
         f'<path class="usual" d="M{svg.px(z.at(-USUAL))} 8h{svg.px(wide)}V{svg.px(bottom)}h{svg.px(-wide)}z"/>',
         compact.draw_ticks_x(
             svg.space_ticks(
-                ((z.at(v), words.format_level(v).replace("-", "−")) for v in svg.list_round_numbers(-far, far, 6)),
+                ((z.at(v), svg.label_tick(v)) for v in svg.list_round_numbers(-far, far, 6)),
                 FREQUENCY[1] + 16,
             ),
             8,

@@ -58,7 +58,7 @@ def plot_levels(claim: ClaimView) -> Markup:
 
     parts = [
         compact.draw_ticks_x(
-            svg.space_ticks((x(t), words.format_level(t)) for t in svg.list_round_numbers(0.0, top, 4)), 8, bottom
+            svg.space_ticks((x(t), svg.label_tick(t)) for t in svg.list_round_numbers(0.0, top, 4)), 8, bottom
         )
     ]
     claimed = known.get("claimed")
@@ -223,14 +223,10 @@ def plot_scores(claim: ClaimView) -> Markup:
     highest = max(max(shares) for shares in sides.values())
     x = svg.Axis(edges[0], edges[-1], svg.LEFT, svg.WIDTH - svg.RIGHT)
     y = svg.Axis(0.0, 1.08 * highest, svg.HEIGHT - svg.BOTTOM, svg.TOP)
-    ticks = svg.space_ticks(
-        (x.at(t), words.format_level(t).replace("-", "−")) for t in svg.list_round_numbers(edges[0], edges[-1], 5)
-    )
+    ticks = svg.space_ticks((x.at(t), svg.label_tick(t)) for t in svg.list_round_numbers(edges[0], edges[-1], 5))
     parts = [
         compact.draw_ticks_x(ticks, svg.TOP, svg.HEIGHT - svg.BOTTOM),
-        compact.draw_ticks_y(
-            [(y.at(t), words.format_level(t)) for t in svg.list_round_numbers(0.0, 1.08 * highest, 4)]
-        ),
+        compact.draw_ticks_y([(y.at(t), svg.label_tick(t)) for t in svg.list_round_numbers(0.0, 1.08 * highest, 4)]),
     ]
     for name, style in (("outside", "current"), ("inside", "exact")):
         outline = [(x.at(edges[0]), y.at(0.0))]
@@ -291,7 +287,7 @@ def plot_evidence(claim: ClaimView) -> Markup:
     )
     parts = [
         compact.draw_ticks_x(counts, svg.TOP, svg.HEIGHT - svg.BOTTOM),
-        compact.draw_ticks_y([(y.at(t), words.format_level(t)) for t in svg.list_round_numbers(low, high, 5)]),
+        compact.draw_ticks_y([(y.at(t), svg.label_tick(t)) for t in svg.list_round_numbers(low, high, 5)]),
         compact.draw_path([(svg.LEFT, y.at(threshold)), (svg.WIDTH - svg.RIGHT, y.at(threshold))], "decides"),
         compact.draw_path(compact.thin_points(current, 0.4), "current"),
         compact.draw_path(compact.thin_points(highest, 0.2), "maximum"),

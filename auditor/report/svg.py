@@ -95,7 +95,7 @@ def shorten_count(value: float) -> str:
             if value < 1e5 and value == round(value) and value % 100:
                 return f"{value:,.0f}"
             return f"{value / unit:.3g}{name}"
-    return f"{value:.3g}"
+    return f"{value:.3g}".replace("e-0", "e-")
 
 
 def space_ticks(ticks: Iterable[tuple[float, str]], free: float = -math.inf) -> list[tuple[float, str]]:
@@ -125,6 +125,16 @@ def thin_labels(decades: list[float]) -> list[float]:
 def label_decade(value: float) -> str:
     """Label a place of a logarithmic axis."""
     return shorten_count(value) if 1 <= value < 1e10 else words.format_level(value)
+
+
+def label_tick(value: float) -> str:
+    """Label a place of a linear axis.
+
+    Long numbers are shortened: beside an axis there is room for six characters.
+    """
+    if 1e4 <= abs(value) < 1e10:
+        return ("−" if value < 0 else "") + shorten_count(abs(value))
+    return words.format_level(value).replace("-", "−")
 
 
 def px(value: float) -> str:

@@ -83,7 +83,7 @@ def format_level(value: float | None, missing: str = "–") -> str:
     Parameters
     ----------
     value : float or None
-        The level; infinities are "∞" and "−∞".
+        The level; infinities are "∞" and "−∞". From a thousand to ten millions it is written out, as counts are.
     missing : str
         Text for None and NaN.
     """
@@ -91,7 +91,14 @@ def format_level(value: float | None, missing: str = "–") -> str:
         return missing
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:.4g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+    if 999.95 <= abs(value) < 1e7:
+        return f"{float(f'{value:.4g}'):,.0f}"
+    return _shorten_power(f"{value:.4g}")
+
+
+def _shorten_power(number: str) -> str:
+    """Write a power of ten as short as it can be: "1e+06" as "1e6"."""
+    return number.replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
 
 
 def number_of(count: int, noun: str, plural: str = "") -> str:
@@ -116,7 +123,9 @@ def format_percent(share: float) -> str:
     """
     value = 100 * share
     if 0 < value < 0.1 or 99.9 < value < 100:
-        return f"{value:.4g} %"
+        return f"{_shorten_power(f'{value:.4g}')} %"
+    if value >= 999.5:  # a lower bound may be many times the claim
+        return f"{format_level(float(f'{value:.3g}'))} %"
     return f"{value:.3g} %"
 
 
@@ -212,7 +221,8 @@ def format_scalar(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        # A whole number is written as a count is; far beyond a thousand millions nobody counts the zeros.
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e10 else _shorten_power(f"{value:.6g}")
     if isinstance(value, list | tuple):
         return "[" + _join_texts([format_scalar(v) for v in value]) + "]"
     return {"inf": "∞", "-inf": "−∞", "nan": "not a number"}.get(str(value), str(value))

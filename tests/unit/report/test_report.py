@@ -37,11 +37,12 @@ from auditor.report import (
     render_markdown,
     render_sarif,
     summary_table,
+    svg,
     write_reports,
 )
 from auditor.report import words as w
 from auditor.report.comment import render_comment
-from auditor.report.html import MOST_FINDINGS
+from auditor.report.html import MOST_FINDINGS, format_prose, format_terms
 from auditor.report.results_schema import SHAPES, build_schema, describe_fields
 from auditor.report.view import RunView
 from auditor.results import DERIVED, AuditResult, Counterexample, Verdict, make_document, make_plain, write_json
@@ -617,7 +618,7 @@ def test_an_audit_that_decides_nothing_says_the_same_everywhere(fields: dict[str
     assert sentence in str(failure.text)
     shown = {
         "table": summary_table(content),
-        "html": unescape(re.sub("<[^>]+>", "", render_html(content))),
+        "html": unescape(re.sub("<[^>]+>", "", re.sub("</?code>", "`", render_html(content)))),
         "markdown": render_markdown(content).replace("\\", ""),
         "comment": render_comment(content).replace("\\", ""),
         "sarif": json.loads(render_sarif(content))["runs"][0]["results"][0]["message"]["text"],
@@ -738,10 +739,43 @@ def test_sarif_without_findings_is_an_empty_run() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (1.0, "1"), (0.04382, "0.04382"), (float("inf"), "∞"), (1e-5, "1e-5"), (12345.6, "1.235e4")],
+    [
+        (None, "–"),
+        (1.0, "1"),
+        (0.04382, "0.04382"),
+        (float("inf"), "∞"),
+        (1e-5, "1e-5"),
+        (999.9, "999.9"),
+        (999.96, "1,000"),
+        (-12345.6, "-12,350"),
+        (8.674e4, "86,740"),
+        (1.5e12, "1.5e12"),
+    ],
 )
 def test_levels(value: float | None, text: str) -> None:
     assert w.format_level(value) == text
+
+
+def test_large_shares_and_values_are_written_out() -> None:
+    shares = (0.9999, 0.00001, 9.99, 26.7, 2.5e9, math.inf)
+    assert [w.format_percent(share) for share in shares] == [
+        "99.99 %", "0.001 %", "999 %", "2,670 %", "2.5e11 %", "∞ %"
+    ]  # fmt: skip
+    values = (179800.0, 7.66675e7, -3.0, 1765780.25, 1e14, 1e-9, 0.25)
+    assert [w.format_scalar(value) for value in values] == [
+        "179,800", "76,667,500", "-3", "1.76578e6", "1e14", "1e-9", "0.25"
+    ]  # fmt: skip
+
+
+def test_a_page_writes_numbers_of_python_as_they_are_printed() -> None:
+    said = format_prose("ε = inf at n = 1.5e+06, δ = 1e-05 and p = 2e-10: 10^3.5 decides; `dpaudit show`")
+    assert said == ("ε = ∞ at n = 1.5e6, δ = 1e-5 and p = 2e-10: 10<sup>3.5</sup> decides; <code>dpaudit show</code>")
+    assert (
+        format_terms("ε = 1, δ = 1e-05")
+        == "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1, δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1e-5"
+    )
+    assert [svg.label_tick(value) for value in (-200000.0, -2.0, 0.5)] == ["−200k", "−2", "0.5"]
+    assert svg.shorten_count(1e-6) == "1e-6"
 
 
 def test_slugs_are_stable_and_unique() -> None:
