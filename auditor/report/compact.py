@@ -65,11 +65,20 @@ def draw_ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) 
     return f'<g {where}><path d="{grid}"/>{labels}</g>'
 
 
-def draw_ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
-    """Draw horizontal grid lines with labels on the left."""
+def draw_ticks_y(ticks: Iterable[tuple[float, str]], room: float = 0.0) -> str:
+    """Draw horizontal grid lines with labels on the left.
+
+    Parameters
+    ----------
+    ticks : iterable of (float, str)
+        Place, in pixels from the top, and label of each line.
+    room : float
+        Pixels that are left between axis and labels for marks on the axis, beyond the usual 6.
+    """
     listed = list(ticks)
     grid = "".join(f"M6 {px(y - 4)}h{WIDTH - RIGHT - LEFT}" for y, _ in listed)
-    labels = "".join(f'<text y="{px(y)}">{escape(said)}</text>' for y, said in listed)
+    apart = f' x="{px(-room)}"' if room else ""
+    labels = "".join(f'<text{apart} y="{px(y)}">{escape(said)}</text>' for y, said in listed)
     return f'<g class="up"><path d="{grid}"/>{labels}</g>'
 
 

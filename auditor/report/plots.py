@@ -24,6 +24,9 @@ LEAST = 1e-4
 #: Width of the strip for smaller q beside them: three dots.
 STRIP = 14.0
 
+#: Radius of the ring around the counterexample's event, which is often in a corner.
+RING = 8.0
+
 #: The line on which nothing leaks; on logarithmic axes it begins at `LEAST`.
 _DIAGONAL = ((LEAST, LEAST), (1.0, 1.0))
 
@@ -111,9 +114,10 @@ def plot_tradeoff(claim: ClaimView) -> Markup:
     drawn = data.get("draws") or [None] * len(points)
     parts += [svg.draw_dot(plane.x(q), plane.y(p), _rates(q, p, n)) for (q, p), n in zip(points, drawn, strict=False)]
     if ring:
-        parts.append(f'<circle class="ring" cx="{svg.px(plane.x(ring[0]))}" cy="{svg.px(plane.y(ring[1]))}" r="8"/>')
-    said = f"Trade-off plot: claimed cap, {'exact curve, ' if exact else ''}{len(points)} events found"
-    return svg.draw_picture(svg.WIDTH, svg.HEIGHT, said + plane.said, parts)
+        x, y = svg.px(plane.x(ring[0])), svg.px(plane.y(ring[1]))
+        parts.append(f'<circle class="ring" cx="{x}" cy="{y}" r="{svg.px(RING)}"/>')
+    listed = f"claimed cap, {'exact curve, ' if exact else ''}{words.number_of(len(points), 'event')} found"
+    return svg.draw_picture(svg.WIDTH, svg.HEIGHT, f"Trade-off plot: {listed}{plane.said}", parts)
 
 
 def _rates(q: float, p: float, n: int | None) -> str:
@@ -150,7 +154,7 @@ class _Plane:
     def ticks(self) -> list[str]:
         marks = [(t, f"{t:g}") for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
         across = compact.draw_ticks_x([(self.x(t), s) for t, s in marks], svg.TOP, svg.HEIGHT - svg.BOTTOM)
-        return [across, compact.draw_ticks_y([(self.y(t), s) for t, s in marks])]
+        return [across, compact.draw_ticks_y([(self.y(t), s) for t, s in marks], RING - 2)]
 
     def axes(self) -> list[str]:
         """Ticks, titles, and the line on which nothing leaks."""
@@ -291,12 +295,16 @@ def plot_evidence(claim: ClaimView) -> Markup:
         compact.draw_path([(svg.LEFT, y.at(threshold)), (svg.WIDTH - svg.RIGHT, y.at(threshold))], "decides"),
         compact.draw_path(compact.thin_points(current, 0.4), "current"),
         compact.draw_path(compact.thin_points(highest, 0.2), "maximum"),
-        compact.draw_titles(
-            "draws, all datasets together" if claim.conformity else "draws, both sides together", "log10 of the e-value"
-        ),
+        compact.draw_titles(_name_draws(claim), "log10 of the e-value"),
     ]
     said = f"Evidence over {claim.draws:,} draws: running maximum {words.format_e_value(claim.log10_max)}"
     return svg.draw_picture(svg.WIDTH, svg.HEIGHT, f"{said}, {words.format_e_value(threshold)} decides", parts)
+
+
+def _name_draws(claim: ClaimView) -> str:
+    if claim.theorem:
+        return "draws"  # of errors, on one dataset
+    return "draws, all datasets together" if claim.conformity else "draws, both sides together"
 
 
 def _pairs(grid: Sequence[float | None], values: Sequence[Any] | None) -> list[Point]:

@@ -31,6 +31,7 @@ from auditor.audits.summary import explain
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import GaussianDP, Guarantee, PureDP
 from auditor.report import (
+    plots,
     read_schema,
     render_html,
     render_junit,
@@ -776,6 +777,13 @@ def test_a_page_writes_numbers_of_python_as_they_are_printed() -> None:
     )
     assert [svg.label_tick(value) for value in (-200000.0, -2.0, 0.5)] == ["−200k", "−2", "0.5"]
     assert svg.shorten_count(1e-6) == "1e-6"
+
+
+def test_a_ring_in_the_corner_of_a_trade_off_plot_hides_no_label() -> None:
+    square = plots.draw_definitions().partition('<g id="corner">')[0]
+    ends = [-6 + float(x) for x in re.findall(r'<text x="(-[\d.]+)" y=', square)]  # in pixels from the axis
+    assert len(ends) == 5
+    assert max(ends) <= -plots.RING - 2
 
 
 def test_slugs_are_stable_and_unique() -> None:
