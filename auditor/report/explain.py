@@ -130,7 +130,7 @@ def _say_allowed(claim: ClaimView) -> str:
     found = claim.counterexample or {}
     cap = _cap(claim, int(found["y_count"]) / int(found["n"])) if found.get("n") else None
     if cap == 0:
-        return "It does not allow the event below on x, at its rate on x′."
+        return "The event below did not occur on x′; if it is impossible there, it must not occur on x."
     if cap is None or cap >= 1:
         return ""
     share = words.format_percent(int(found["x_count"]) / int(found["n"]))
@@ -212,7 +212,7 @@ def _explain_resolution(claim: ClaimView) -> str:
             f"Even outputs that give the dataset away could not have shown more than {claim.symbol} = "
             f"{words.format_level(ceiling)} with {claim.draws:,} draws."
         )
-    if parts and claim.verdict in ("consistent", "inconclusive"):
+    if parts and claim.verdict == "consistent":
         parts.append("A pass never means private.")
     return " ".join(parts)
 

@@ -59,6 +59,7 @@ def render_html(results: Mapping[str, Any] | RunView) -> str:
     run = RunView.of(results)
     columns = [column for column in columns_on(HTML) if column.name not in ("claim", "expected")]
     style = read_asset("report.css") + _card_style(".theorems", theorems.HEADS)
+    style += _card_style(".errata", ["stated", "class", "what fails", "correction"])
     style += _card_style(".all", [column.name for column in columns], [column.numeric for column in columns])
     script = read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -82,7 +82,7 @@
   };
   // On a phone rows are laid out as blocks, which would no longer be read as a table.
   const roles = (part) => {
-    for (const made of part.querySelectorAll(".cards")) {
+    for (const made of part.querySelectorAll(".cards, .audited .counts")) {
       made.role = "table";
       for (const group of [made.tHead, ...made.tBodies]) group.role = "rowgroup";
       for (const row of made.rows) row.role = "row";
@@ -299,6 +299,6 @@
       printAll(true);
     });
   }
-  roles(document.getElementById("errata") ?? form);
+  for (const part of document.querySelectorAll(".overview, #errata")) roles(part);
   follow();
 })();

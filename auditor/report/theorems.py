@@ -157,7 +157,7 @@ def _slack(slack: float | None, of: str) -> str:
     if slack is None or math.isnan(slack):
         return ""
     if math.isinf(slack):
-        return f"{of} was 0, any bound is loose."
+        return f"{of[:1].upper()}{of[1:]} was 0: any bound above 0 is loose."
     return f"The bound is {slack:.3g} times {of}."
 
 
@@ -167,15 +167,24 @@ def _failure(claim: ClaimView, found: Found) -> Iterator[str]:
         f"draws ({_as_text(found, 'rate')}). The failure rate is at least {_as_text(found, 'lower')}, and at most "
         f"{_as_text(found, 'upper')}, each at confidence {claim.confidence}; {_as_text(found, 'claimed')} is claimed."
     )
-    beta = parse_number(found["claimed"]) or 0.0
-    yield (
-        f"{words.format_percent(1 - beta)} of the errors were at most {_as_text(found, 'quantile')} (this quantile is "
-        f"between {_as_text(found, 'quantile_lower')} and {_as_text(found, 'quantile_upper')} at confidence "
-        f"{claim.confidence}, whenever the audit stopped). " + _slack(parse_number(found["slack"]), "this quantile")
-    )
+    yield _describe_quantile(claim, found)
     if claim.verdict in ("consistent", "inconclusive"):
         rate = words.format_level(claim.number("resolves"))
         yield f"A failure rate of {rate} would have been flagged with probability 0.9."
+
+
+def _describe_quantile(claim: ClaimView, found: Found) -> str:
+    """The largest error but those of the allowed failure rate; empty where it says no more than the rate."""
+    beta, quantile = parse_number(found["claimed"]) or 0.0, parse_number(found["quantile"])
+    if quantile == math.inf:
+        return f"More than {words.format_percent(beta)} of the errors were infinite."
+    if quantile == 0 and parse_number(found["error"]) == 0:
+        return ""
+    return (
+        f"{words.format_percent(1 - beta)} of the errors were at most {_as_text(found, 'quantile')} (this quantile is "
+        f"between {_as_text(found, 'quantile_lower')} and {_as_text(found, 'quantile_upper')} at confidence "
+        f"{claim.confidence}, whenever the audit stopped). {_slack(parse_number(found['slack']), 'this quantile')}"
+    )
 
 
 def _explain_expectation(claim: ClaimView, found: Found) -> Iterator[str]:
@@ -202,9 +211,9 @@ def _explain_smallest(claim: ClaimView, found: Found) -> Iterator[str]:
         f"{_as_text(found, 'rate_upper')}, {_as_text(found, 'beta')} is allowed."
     )
     yield (
-        f"The {which} {name} that works is about {_as_text(found, 'measured')}, between {_as_text(found, 'lower')} and "
-        f"{_as_text(found, 'upper')} at confidence {claim.confidence}: a factor of {_as_text(found, 'slack')} to the "
-        "theorem's."
+        f"The {which} value of {name} that works is about {_as_text(found, 'measured')}, between "
+        f"{_as_text(found, 'lower')} and {_as_text(found, 'upper')} at confidence {claim.confidence}. The theorem's "
+        f"value differs from it by a factor of {_as_text(found, 'slack')}."
     )
 
 
@@ -230,15 +239,26 @@ def _exponent(claim: ClaimView, found: Found) -> Iterator[str]:
         text += " What is measured does better than the claimed power."
     yield text
     if not computed:
-        yield (
-            f"Certified at confidence {claim.confidence}, for all points together: between some two values the "
-            f"exponent is at least {_as_text(found, 'growth_lower')}, and between some two at most "
-            f"{_as_text(found, 'growth_upper')}."
-        )
+        yield _describe_growth(claim, found)
     slack = [value for value in map(parse_number, found.get("slack") or []) if value is not None]
     if slack:
         span = f"{min(slack):.3g}" if min(slack) == max(slack) else f"{min(slack):.3g} to {max(slack):.3g}"
         yield f"The theorem's curve is {span} times what was measured."
+
+
+def _describe_growth(claim: ClaimView, found: Found) -> str:
+    """What is certified of an exponent: of both limits those that are finite."""
+    limits = [
+        f"at {side} {_as_text(found, key)}"
+        for side, key in (("least", "growth_lower"), ("most", "growth_upper"))
+        if math.isfinite(parse_number(found[key]) or 0.0)
+    ]
+    if not limits:
+        return f"No exponent could be certified at confidence {claim.confidence}."
+    return (
+        f"Certified at confidence {claim.confidence}, for all points together: between some two values the exponent is "
+        f"{', and between some two '.join(limits)}."
+    )
 
 
 def _inequality(claim: ClaimView, found: Found) -> Iterator[str]:
@@ -246,7 +266,8 @@ def _inequality(claim: ClaimView, found: Found) -> Iterator[str]:
     worst, cases = found["worst"], int(found["cases"])
     compared = f"{_as_text(worst, 'left')} against {_as_text(worst, 'right')} ({worst['case']})"
     held = f"it holds in {cases - int(found['failed']):,} of {words.number_of(cases, 'case')}"
-    yield f"Both sides were computed: {held}; the closest, or worst, is {compared}."
+    which = "worst" if int(found["failed"]) else "closest"
+    yield f"Both sides were computed: {held}; the {which} is {compared}."
 
 
 _SENTENCES: dict[str, Callable[[ClaimView, Found], Iterator[str]]] = {

@@ -25,6 +25,8 @@ from auditor.results import (
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
 #: Facts that a counterexample has as well.
 _COUNTEREXAMPLE = ("pair", "event", "evidence")
+#: Parameters that a sentence or a table tells.
+_SAID = ("comparison", "constant")
 PHASE_DIAGRAM = "phase diagram"
 #: Notions of claims that are no guarantees of privacy and no conformity.
 THEOREMS = ("failure rate", "expected error", "smallest parameter", "exponent", PHASE_DIAGRAM, "inequality")
@@ -314,7 +316,9 @@ class ClaimView:
     def facts(self) -> list[tuple[str, str]]:
         """Labels and values beside the sentences and the plots."""
         raw = self.raw
-        parameters = ", ".join(f"{key} = {value}" for key, value in words.flatten_value(raw.get("parameters") or {}))
+        parameters = ", ".join(
+            f"{key} = {value}" for key, value in words.flatten_value(raw.get("parameters") or {}) if key not in _SAID
+        )
         notion = self.text("notion")
         lines = [
             ("known", self.known),
@@ -528,7 +532,8 @@ class RunView:
         if not self.manifest.get("interrupted"):
             return ""
         selected = self.manifest.get("claims_selected")
-        return f"Interrupted: {len(self.claims):,} of {selected or 'the selected'} claims were finished."
+        of = f"{selected:,}" if isinstance(selected, int) else "the selected"
+        return f"Interrupted: {len(self.claims):,} of {of} claims were finished."
 
     @property
     def sentence(self) -> str:

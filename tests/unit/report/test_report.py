@@ -43,7 +43,7 @@ from auditor.report import (
 )
 from auditor.report import words as w
 from auditor.report.comment import render_comment
-from auditor.report.html import MOST_FINDINGS, format_prose, format_terms
+from auditor.report.html import MOST_FINDINGS, format_prose
 from auditor.report.results_schema import SHAPES, build_schema, describe_fields
 from auditor.report.view import RunView
 from auditor.results import DERIVED, AuditResult, Counterexample, Verdict, make_document, make_plain, write_json
@@ -519,10 +519,10 @@ def test_what_is_optional_may_be_absent(content: Results, tmp_path: Path) -> Non
 
 def test_an_interrupted_run_says_so() -> None:
     content = results(claim("a/b/L1/x/y"))
-    content["manifest"] |= {"interrupted": True, "claims_selected": 7}
+    content["manifest"] |= {"interrupted": True, "claims_selected": 2397}
     validate(content)
     for text in (render_html(content), render_markdown(content)):
-        assert "Interrupted: 1 of 7 claims were finished." in text
+        assert "Interrupted: 1 of 2,397 claims were finished." in text
     assert 'class="sentence bad"' in render_html(content)
 
 
@@ -771,10 +771,6 @@ def test_large_shares_and_values_are_written_out() -> None:
 def test_a_page_writes_numbers_of_python_as_they_are_printed() -> None:
     said = format_prose("ε = inf at n = 1.5e+06, δ = 1e-05 and p = 2e-10: 10^3.5 decides; `dpaudit show`")
     assert said == ("ε = ∞ at n = 1.5e6, δ = 1e-5 and p = 2e-10: 10<sup>3.5</sup> decides; <code>dpaudit show</code>")
-    assert (
-        format_terms("ε = 1, δ = 1e-05")
-        == "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1, δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1e-5"
-    )
     assert [svg.label_tick(value) for value in (-200000.0, -2.0, 0.5)] == ["−200k", "−2", "0.5"]
     assert svg.shorten_count(1e-6) == "1e-6"
 

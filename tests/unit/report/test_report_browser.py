@@ -43,6 +43,8 @@ def _page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     claims += [claim for listed in kinds.values() for claim in listed[1:2]][: WHOLE + 1 - len(claims)]
     refuted = next(claim for claim in claims if claim["counterexample"])
     refuted |= {"ok": False, "expected": "consistent"}
+    weak = next(claim for claim in claims if claim["verdict"] == "consistent" and claim["resolves"] is not None)
+    weak |= {"verdict": "inconclusive", "expected": "inconclusive"}
     assert len(claims) > WHOLE, "the details are packed"
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(render_html({**content, "claims": claims}), encoding="utf-8")

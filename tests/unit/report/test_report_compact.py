@@ -71,7 +71,7 @@ def test_what_is_drawn_once_has_a_name_of_its_own() -> None:
 def test_terms_and_options_do_not_break() -> None:
     assert (
         format_terms("ε = 1, δ = 1e-05")
-        == "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1, δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1e-05"
+        == "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1, δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1e-5"
     )
     assert "<wbr>" in format_terms("a claim/that is longer than a column is wide")
     assert format_command("dpaudit run --seed 0 <b>") == "dpaudit run <i>--seed</i> 0 &lt;b&gt;"

@@ -21,7 +21,7 @@ from auditor.report.explain import explain_verdict
 from auditor.report.html import render_html
 from auditor.report.markdown import render_markdown
 from auditor.report.theorems import tabulate_theorems
-from auditor.report.view import RunView
+from auditor.report.view import ClaimView, RunView
 from auditor.results import result_from
 from auditor.runs.run import Run
 from auditor.runs.runner import execute_run, results_document
@@ -172,10 +172,30 @@ def test_every_kind_is_said_in_words(run: dict[str, Any]) -> None:
     assert "would have been flagged with probability 0.9" in said["4/failure_rate/right"]
     assert said["4/failure_rate/wrong"].startswith("Not as claimed: error ≤ 2.996 with probability ≥ 0.97.")
     assert "The mean error was" in said["4/expected_error/reference"]
-    assert "The smallest b that works is about" in said["4/smallest_parameter/reference"]
+    assert "The smallest value of b that works is about" in said["4/smallest_parameter/reference"]
     assert "The interval excludes 0.5." in said["4/exponent/reference"]
     assert "The constant is derived" in said["4/exponent/reference"]
-    assert "it holds in 0 of 1 case;" in said["0/inequality/step"]
+    assert "it holds in 0 of 1 case; the worst is" in said["0/inequality/step"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "said", "unsaid"),
+    [
+        ("failure_rate/right", {"quantile": 0.0, "slack": "inf"}, "This quantile was 0: any bound above 0", "inf"),
+        ("failure_rate/right", {"quantile": 0.0, "error": 0.0}, "The error was above 0 in", "quantile"),
+        ("failure_rate/right", {"quantile": "inf"}, "More than 5 % of the errors were infinite.", "∞"),
+        ("exponent", {"growth_lower": "-inf", "growth_upper": "inf"}, "No exponent could be certified", "∞"),
+        ("exponent", {"growth_lower": "-inf"}, "between some two values the exponent is at most", "∞"),
+    ],
+)
+def test_sentences_do_not_say_what_says_nothing(
+    run: dict[str, Any], kind: str, found: dict[str, Any], said: str, unsaid: str
+) -> None:
+    (record,) = (record for record in run["claims"] if f"/{kind}" in record["id"])
+    changed = {**record, "verdict": "consistent", "draws": 100, "accuracy": {**record["accuracy"], **found}}
+    text = " ".join(explain_verdict(ClaimView(changed, "claim", 1)))
+    assert said in text
+    assert unsaid not in text
 
 
 def test_points_limits_fit_and_the_theorems_curve_are_drawn(run: dict[str, Any]) -> None:
