@@ -19,7 +19,7 @@ Rows = Sequence[Mapping[str, Any]]
 #: Shape and colour of the two stopping rules, see `auditor.report.figures.draw_marker`.
 _STOPS = {"verdict": 0, "budget": 1}
 #: Size of the figure of false alarms, in pixels: names, each of two columns, between them, each row; by eye.
-_NAMES, _COLUMN, _GAP, _ROW = 250, 190, 26, 24
+_NAMES, _COLUMN, _GAP, _ROW = 250, 190, 40, 24
 #: What the columns show, in the content and in words.
 _COUNTS = (("alarms", "false alarms"), ("above", "lower bounds above the exact level"))
 #: The axis of false alarms ends at this many times alpha, unless a rate is beyond; arbitrary, most intervals fit.

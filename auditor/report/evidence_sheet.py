@@ -450,7 +450,7 @@ def render_sheet_markdown(statement: Mapping[str, Any]) -> str:
     lines += ["", "| hazard | | how | what would have been found |", "|---|---|---|---|"]
     lines += [" | ".join(("", *(_cell(hazard[key]) for key in _HEADS), "")).strip() for hazard in about["hazards"]]
     lines += ["", "Not tested:", "", *(f"- {escape_markdown(gap)}" for gap in about["not tested"]), ""]
-    lines += [*_meaning_lines(statement), "", "Again:", "", f"    {words.one_line(about['replay'])}"]
+    lines += [*_meaning_lines(statement), "", "Run it again:", "", f"    {words.one_line(about['replay'])}"]
     return "\n".join(lines) + "\n"
 
 
@@ -471,8 +471,11 @@ def render_sheet_html(statement: Mapping[str, Any]) -> str:
     statement : mapping
         What `make_statement` gives.
     """
-    template = create_environment().from_string(read_asset("evidence_sheet.html"))
-    page = template.render(
+    from auditor.report.html import format_prose
+
+    environment = create_environment()
+    environment.filters["prose"] = format_prose
+    page = environment.from_string(read_asset("evidence_sheet.html")).render(
         about=statement["predicate"],
         facts=_facts(statement),
         meaning=_meaning_lines(statement),

@@ -388,6 +388,10 @@ def test_the_page_has_a_figure_of_alarms_and_two_of_every_power_curve(content: d
     assert "; oracle " in draws
     assert not re.search(r"(src|href)=.https?:", page)
     assert "<script" not in page
+    # A class without a rule was why wide tables ran out of the window.
+    style, _, body = page.partition("</style>")
+    used = {name for names in re.findall(r'class="([^"]+)"', body) for name in names.split()}
+    assert {name for name in used if not re.search(rf"\.{name}(?![\w-])", style)} <= {"good", "page"}
 
 
 def test_the_report_is_made_from_the_file_alone(content: dict[str, Any], tmp_path: Path) -> None:

@@ -236,6 +236,8 @@ def test_pages_show_all_hazards_and_escape_names(passed: auditor.AuditResult) ->
     page, text = render_sheet_html(statement), render_sheet_markdown(statement)
     assert "<b>|x" not in page
     assert "&lt;b&gt;|x" in page
+    statement["predicate"]["summary"] = "The evidence reached 10^2.6"
+    assert "reached 10<sup>2.6</sup>" in render_sheet_html(statement), "as in the report"
     for name in HAZARDS:
         assert f">{name}<" in page
         assert f"| {name} |" in text
