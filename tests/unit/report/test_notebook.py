@@ -17,6 +17,7 @@ from auditor import AuditResult, Pair, PureDP, SpecificationError, audit
 from auditor.audits.conformity import check_conformity
 from auditor.privacy.laws import FiniteLaw
 from auditor.report.notebook import COLUMNS, plot_result, render_card
+from auditor.results import ALLOWED
 
 PAIR = Pair(np.array([0]), np.array([1]), "</style><script>alert(1)</script>")
 
@@ -104,7 +105,13 @@ def test_what_a_target_says_is_escaped_in_a_card(refuted: AuditResult) -> None:
 
 
 def test_a_card_of_a_record_is_that_of_the_result(refuted: AuditResult) -> None:
-    assert render_card(refuted.to_json()) == render_card(refuted)
+    record = refuted.to_json()
+    assert render_card(record) == render_card(refuted)
+    assert ">x′</th>" in (render_card(record) or "")
+    record["counterexample"]["y"] = ALLOWED
+    game = render_card(record) or ""
+    assert ">game</th>" in game
+    assert ">x′</th>" not in game, "a game has no other dataset"
 
 
 def test_a_figure_has_a_panel_for_all_that_there_is(results: list[AuditResult], tmp_path: Path) -> None:
