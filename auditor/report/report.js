@@ -262,6 +262,7 @@
       const head = named[0].closest("table").tHead;
       table(head, named, box.theorems, "theorems", (row) => row.cloneNode(true));
     } else box.theorems.replaceChildren();
+    if (!listed.length && !named.length) box.claims.replaceChildren(make("p", "Nothing fits."));
     const top = found.getBoundingClientRect().top;
     if (top < 0 || top > innerHeight) found.scrollIntoView();
     const said = `${listed.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} claims`;

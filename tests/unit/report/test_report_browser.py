@@ -16,11 +16,11 @@ from tests.unit.report.browser import MISPLACED, PROGRAM, Browser, started
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium to look at the page with")
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "reports" / "full" / "results.json.xz"
-FIND = """
+FIND = """{
 const box = document.getElementById("find");
 box.value = "failure_rate";
 box.dispatchEvent(new Event("input", { bubbles: true }));
-"""
+}"""
 #: Waits until a script's condition holds.
 UNTIL = "new Promise((done) => {{ const look = () => {} ? done(true) : setTimeout(look, 10); look(); }})"
 
@@ -93,6 +93,10 @@ def test_a_claim_is_found_and_opened(page: Path, browser: Browser) -> None:
     assert claims
     assert theorems
     assert all("failure_rate" in text for text in [*claims, *theorems])
+    browser.run(FIND.replace("failure_rate", "no such word"))
+    browser.run(UNTIL.format("document.querySelector('#found').innerText.includes('Nothing fits.')"))
+    browser.run(FIND)
+    browser.run(UNTIL.format("document.querySelector('#found-theorems tbody')"))
     browser.run("document.querySelector('#found-claims a').click()")
     browser.run(UNTIL.format("document.querySelector('#found-claims .detail article')"))
     assert "failure rate" in browser.run("document.querySelector('#found-claims .detail').innerText")
