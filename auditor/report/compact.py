@@ -14,6 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from markupsafe import Markup, escape
 
 from auditor.report.svg import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Point, px
+from auditor.report.words import shorten_text
+
+#: Most characters of a vertical title; by eye, of the smallest of them.
+LONGEST = 40
 
 
 def draw_path(listed: Iterable[Point], name: str, *, closed: bool = False) -> str:
@@ -88,9 +92,10 @@ def draw_titles(x: str, y: str) -> str:
     Parameters
     ----------
     x, y : str
-        Titles of the horizontal and the vertical axis.
+        Titles of the horizontal and the vertical axis. The latter is cut in its middle where it is longer than the
+        plot is high: what a plot shows is in its caption as well.
     """
-    return f'<text class="below">{escape(x)}</text><text class="beside">{escape(y)}</text>'
+    return f'<text class="below">{escape(x)}</text><text class="beside">{escape(shorten_text(y, LONGEST))}</text>'
 
 
 def place_parts(x: float, y: float, parts: Iterable[str], said: str = "") -> str:

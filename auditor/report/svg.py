@@ -18,6 +18,8 @@ WIDTH, HEIGHT = 360, 270
 LEFT, RIGHT, TOP, BOTTOM = 60, 16, 12, 40
 #: Width of a character of a label, at most; by eye.
 _CHARACTER = 6.6
+#: Width of a character of a title, on average; by eye.
+_NARROW = 5.8
 
 Point = tuple[float, float]
 
@@ -222,7 +224,8 @@ def draw_titles(x: str, y: str) -> list[str]:
     x, y : str
         Titles of the horizontal and the vertical axis.
     """
-    middle = (TOP + HEIGHT - BOTTOM) / 2
+    # A title that is longer than the axis goes down beside the lower margin rather than up into the caption.
+    middle = min(max((TOP + HEIGHT - BOTTOM) / 2, _NARROW * len(y) / 2), HEIGHT / 2)
     turn = f"translate(11 {px(middle)}) rotate(-90)"
     turned = f'<text class="label" transform="{turn}" text-anchor="middle">{escape(y)}</text>'
     return [draw_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x, "middle"), turned]

@@ -52,7 +52,8 @@ MISPLACED = """(() => {
     const texts = Array.from(plot.querySelectorAll("text"), (text) => [text, text.getBoundingClientRect()]);
     const label = plot.getAttribute("aria-label");
     texts.forEach(([text, a], i) => {
-      const inside = a.right <= frame.right + 2 && a.left >= frame.left - 2;
+      const within = a.right <= frame.right + 2 && a.left >= frame.left - 2;
+      const inside = within && a.bottom <= frame.bottom + 3 && a.top >= frame.top - 2;
       if (!inside) found.push(`beyond its plot: ${text.textContent}, ${label}`);
       for (const [other, b] of texts.slice(0, i)) {
         const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);

@@ -68,6 +68,13 @@ def test_what_is_drawn_once_has_a_name_of_its_own() -> None:
     assert compact.use_part("exact", 12.34) == '<use href="#exact" x="12.3"/>'
 
 
+def test_a_long_title_stays_beside_its_axis() -> None:
+    said = re.findall(r'"beside">([^<]+)<', compact.draw_titles("n", "smallest gap at which all queries are answered"))
+    assert said == ["smallest gap at whic…ueries are answered"]
+    assert "translate(11 130.5)" in svg.draw_titles("n", "error" * 9)[1]
+    assert "translate(11 121)" in svg.draw_titles("n", "error")[1]
+
+
 def test_terms_and_options_do_not_break() -> None:
     assert (
         format_terms("ε = 1, δ = 1e-05")
