@@ -50,7 +50,7 @@ def plot_growth(claim: ClaimView) -> Markup:
         top = up.at(high) if high is not None and high < math.inf else svg.TOP
         bottom = up.at(low) if low else svg.HEIGHT - svg.BOTTOM
         middle, least, most = (words.format_level(level) for level in (value, low, high))
-        said = f"{name} = {a:g}: {middle}, between {least} and {most}"
+        said = f"{name} = {words.format_level(a)}: {middle}, between {least} and {most}"
         limits = f"M{svg.px(across.at(a))} {svg.px(top)}V{svg.px(bottom)}"
         parts.append(f'<path class="mark limits" d="{limits}"/>' + svg.draw_dot(across.at(a), up.at(value), said))
     parts.append(compact.draw_titles(name, what))

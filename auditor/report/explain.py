@@ -242,8 +242,9 @@ def _reach_of_conformity(claim: ClaimView) -> str:
 def _notes(claim: ClaimView) -> Iterator[str]:
     if claim.verdict == "violation" and claim.level == "L2":
         yield "A part breaks its own, tight, bound; the theorem's looser claim may still hold."
-    if claim.text("caveat"):
-        yield claim.text("caveat")
+    caveat = claim.text("caveat").removesuffix(".")
+    if caveat:  # those of audits of training go on from the bound
+        yield f"This bound {caveat}." if caveat[0].islower() else f"{caveat}."
     shown, exact = claim.number("event_level"), claim.number("exact")
     if shown is not None and exact:
         part = f", {words.format_percent(shown / exact)} of the exact level" if 0 < exact < math.inf else ""

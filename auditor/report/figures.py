@@ -88,7 +88,7 @@ class FigureView:
                 bottom = up.at(low) if low > 0 else svg.HEIGHT - svg.BOTTOM
                 top = up.at(high) if high < math.inf else svg.TOP
                 limits = f"M{svg.px(across.at(x))} {svg.px(top)}V{svg.px(bottom)}"
-                said = f"{curve.title}, {self.axis} = {x:g}: {words.format_level(value)}"
+                said = f"{curve.title}, {self.axis} = {words.format_level(x)}: {words.format_level(value)}"
                 if low < high:
                     said += f", between {words.format_level(low)} and {words.format_level(high)}"
                 parts.append(f'<path class="mark limits" d="{limits}"/>')

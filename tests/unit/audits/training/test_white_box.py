@@ -187,7 +187,7 @@ def test_reports_hold_the_result_and_fit_the_schema(tmp_path: Path) -> None:
     write_reports(content, tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "the canary adds 2 clip norms to the sum" in page
-    assert "assumes that the claim is about each step" in page
+    assert "This bound assumes that the claim is about each step" in page
 
 
 def test_norms_below_the_clip_norm_lower_the_level() -> None:
