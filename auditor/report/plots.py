@@ -74,6 +74,13 @@ def plot_levels(claim: ClaimView) -> Markup:
     return svg.draw_picture(svg.WIDTH, bottom + 24, f"Levels of {claim.symbol}: {said}", parts)
 
 
+def say_order(claim: ClaimView) -> str:
+    """Say how the levels that are shown are ordered if the claim is true."""
+    keys = (("lower bound", "lower_bound"), ("exact", "exact"), ("claimed", "claimed_level"))
+    shown = [name for name, key in keys if claim.number(key) is not None]
+    return f"If the claim is true, {' ≤ '.join(shown)}." if len(shown) > 1 else ""
+
+
 #: Marks of levels, about their places; the lower bound is a bar.
 _MARKS = {
     "exact": "M0-6l6 6-6 6-6-6z",

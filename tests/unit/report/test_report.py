@@ -45,7 +45,7 @@ from auditor.report import words as w
 from auditor.report.comment import render_comment
 from auditor.report.html import MOST_FINDINGS, format_prose
 from auditor.report.results_schema import SHAPES, build_schema, describe_fields
-from auditor.report.view import RunView
+from auditor.report.view import ClaimView, RunView
 from auditor.results import DERIVED, AuditResult, Counterexample, Verdict, make_document, make_plain, write_json
 
 Results = dict[str, Any]
@@ -773,6 +773,18 @@ def test_a_page_writes_numbers_of_python_as_they_are_printed() -> None:
     assert said == ("ε = ∞ at n = 1.5e6, δ = 1e-5 and p = 2e-10: 10<sup>3.5</sup> decides; <code>dpaudit show</code>")
     assert [svg.label_tick(value) for value in (-200000.0, -2.0, 0.5)] == ["−200k", "−2", "0.5"]
     assert svg.shorten_count(1e-6) == "1e-6"
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        ({"lower_bound": 0.5, "exact": "inf", "claimed_level": 1.0}, "lower bound ≤ exact ≤ claimed"),
+        ({"exact": 1.0, "claimed_level": 1.0}, "exact ≤ claimed"),
+    ],
+)
+def test_the_order_of_levels_names_those_that_are_shown(levels: dict[str, Any], said: str) -> None:
+    assert plots.say_order(ClaimView(levels, "claim", 1)) == f"If the claim is true, {said}."
+    assert plots.say_order(ClaimView({"claimed_level": 1.0}, "claim", 1)) == ""
 
 
 def test_a_ring_in_the_corner_of_a_trade_off_plot_hides_no_label() -> None:
