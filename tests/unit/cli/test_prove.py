@@ -49,7 +49,7 @@ def test_verdicts_have_their_exit_codes(dpaudit: Command, code: Path, tmp_path: 
     held = dpaudit("prove", *target, "--claim", "epsilon=1.0986122886681098", *DOMAIN)
     assert held.code == 0, held
     assert "holds: claimed ε = 1.09861; the code has ε = 1.09861 at most on these datasets\n" in held.out
-    assert held.out.endswith("1 pairs, and nothing else.\n")
+    assert held.out.endswith("1 pair, and nothing else.\n")
     broken = dpaudit("prove", *target, "--arg", "keep=4", "--claim", "epsilon=1", *DOMAIN, "--out", tmp_path / "out")
     assert broken.code == 1, broken
     assert "  event  output 0: probability 1 against 0\n" in broken.out
