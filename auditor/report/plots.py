@@ -75,7 +75,7 @@ def plot_levels(claim: ClaimView) -> Markup:
 
 
 def say_order(claim: ClaimView) -> str:
-    """Say how the levels that are shown are ordered if the claim is true."""
+    """Say how shown levels are ordered if the claim is true."""
     keys = (("lower bound", "lower_bound"), ("exact", "exact"), ("claimed", "claimed_level"))
     shown = [name for name, key in keys if claim.number(key) is not None]
     return f"If the claim is true, {' ≤ '.join(shown)}." if len(shown) > 1 else ""
