@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the command line."""
+"""Fixtures of the tests of the command line, and the number of workers of `-n auto`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from tests.commandline import QUICK, Command, Said, declare
 
 #: Commands in processes of their own leave the user's cache alone; tests of the index turn it on.
 os.environ.setdefault(index.OFF, "1")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait for processes of their own, a quarter of the time on two cores."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.fixture
