@@ -45,10 +45,15 @@ class ControlledSource(CallHolder[RandomPath]):
         legacy, python = legacy_functions(self.rng), python_functions(self.current)
         self._watched = WatchedGenerators()
         try:
-            with replace_sources(self.rng, legacy, python, self.units, state=StandInState(legacy)):
+            state = StandInState(legacy)
+            with replace_sources(self.rng, legacy, python, self.units, state=state, note_seed=self._note_seed):
                 yield
         finally:
             self._watched.close()
+
+    def _note_seed(self, seed: str) -> None:
+        if self._current is not None:
+            self._current.seeds.append(seed)
 
     def read_states(self) -> list[str]:
         """States of generators that are not replaced; empty where no sources are."""

@@ -91,7 +91,8 @@ def uniform_integers(low: int, high: int, wraps: bool = False) -> Distribution:
     count = high - low
     if count <= MOST_IN_TABLE:
         return MassTable(np.arange(low, high), np.full(count, 1.0 / count))
-    return Points(count, lambda k: low + k, wraps=wraps)
+    of_numpy = wraps and high <= 2**63  # larger ones are of no type that is followed
+    return Points(count, (lambda k: np.int64(low + k)) if of_numpy else (lambda k: low + k), wraps=wraps)
 
 
 @lru_cache(maxsize=256)

@@ -137,8 +137,8 @@ def enumerate_outputs(target: Mechanism, data: Any, source: ControlledSource, bu
     paths are disjoint, the probability of a path is a product, and what the outputs lack to 1 is what was not walked
     or was cut. That the call indeed does the same on plain numbers is tried on each path: it is run again with numbers
     from its sets and has to give the same output, in `_REPEATS` runs where there are fewer paths, with other values of
-    what the output leaves open: the last, the first, and some between. No generator that is
-    not replaced may have another state afterwards.
+    what the output leaves open: the last, the first, and some between. Generators that it makes itself have to get the
+    same seeds in it. No generator that is not replaced may have another state afterwards.
     """
     before = source.read_states()
     found = _walk_anew(target, data, source, budget)
@@ -551,10 +551,13 @@ def _try_plainly(
     if source.failures:
         error = source.failures.pop()
         raise Uncontrolled(f"a random number of it cannot be followed ({type(error).__name__}: {error})") from error
-    if again.count == len(numbers) and freeze_output(output) == freeze_output(expected):
+    seeds_agree = again.seeds == path.seeds
+    if again.count == len(numbers) and seeds_agree and freeze_output(output) == freeze_output(expected):
         return
     if plain is not _ALL:
         raise NeedsNumbers(_ALL)
+    if not seeds_agree:
+        raise Uncontrolled("it makes generators with seeds that differ from call to call")
     found = show_output(output) if again.count == len(numbers) else "after other draws"
     raise Uncontrolled(
         f"run again with the same random numbers it returns {found}, not {show_output(expected)}: it has randomness "

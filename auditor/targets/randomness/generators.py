@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -53,7 +56,7 @@ class PathGenerator(StandInGenerator):
         flat = out.reshape(-1)
         wraps = np.dtype(dtype) not in (_INTEGER, _FLOAT)  # where no 64-bit integer does
         for k in range(out.size):
-            drawn = draw_number(self._current(), distribution(*(plain_value(row[k]) for row in rows)))
+            drawn = draw_number(self._current(), _of_numpy(distribution(*(plain_value(row[k]) for row in rows))))
             flat[k] = drawn.decide() if wraps and isinstance(drawn, Variate) else drawn
         return as_numpy_type(out, dtype)
 
@@ -78,7 +81,9 @@ class PathGenerator(StandInGenerator):
         """See numpy."""
         if size is None:
             size = np.broadcast_shapes(np.shape(low), np.shape(high)) or None
-        return low + (high - low) * self.random(size)
+        width = high - low
+        _check_plain(bool(np.all(width >= 0)) and bool(np.all(width < math.inf)), "uniform from high to low")
+        return low + width * self.random(size)
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
@@ -86,6 +91,7 @@ class PathGenerator(StandInGenerator):
         """See numpy."""
         low, high = (0, low) if high is None else (low, high)
         kind = np.dtype(dtype)
+        _check_plain(kind.kind in "biu", f"Generator.integers with dtype {kind}")
         if size is None and np.ndim(low) == np.ndim(high) == 0:
             size = ()
         shift = int(endpoint)
@@ -165,10 +171,11 @@ class PathGenerator(StandInGenerator):
         replace: bool = True,
         p: Any = None,
         axis: int = 0,
-        shuffle: bool = True,  # noqa: ARG002
+        shuffle: bool = True,
     ) -> Any:
         """See numpy."""
-        things = np.arange(int(a)) if np.ndim(a) == 0 else np.asarray(a)
+        _check_plain(bool(replace) or bool(shuffle), "Generator.choice without replacement and shuffle")
+        things = np.arange(_as_whole(a, "Generator.choice")) if np.ndim(a) == 0 else np.asarray(a)
         count = things.shape[axis]
         number = math.prod(np.atleast_1d(size)) if size is not None else 1
         if p is not None:
@@ -200,7 +207,7 @@ class PathGenerator(StandInGenerator):
     def permutation(self, x: Any, axis: int = 0) -> Any:
         """See numpy."""
         if np.ndim(x) == 0:
-            return np.array(self._order(int(x)), dtype=np.intp)
+            return np.array(self._order(_as_whole(x, "Generator.permutation")), dtype=np.intp)
         things = np.asarray(x)
         return things.take(self._order(things.shape[axis]), axis)
 
@@ -239,10 +246,27 @@ def as_numpy_type(out: Any, dtype: Any) -> Any:
     return out.astype(dtype)
 
 
+def _of_numpy(distribution: Distribution) -> Distribution:
+    """The distribution of an element of an array, which is a float of numpy."""
+    if not isinstance(distribution, of.Points) or distribution.wraps:
+        return distribution
+    value = distribution.value
+    return replace(distribution, value=lambda k: _FLOAT(value(k)))
+
+
 def _check_scale(value: Any) -> float:
+    _check_plain(value == value, "noise with a scale that is nan")
     if not value >= 0:
         raise as_library(ValueError("scale < 0"))
     return float(value)
+
+
+def _as_whole(value: Any, what: str) -> int:
+    """A number that has to be an integer: of others Python and numpy think differently from version to version."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise Uncontrolled(f"{what} with {value!r}, which is no integer, is not followed") from None
 
 
 def _check_plain(fine: bool, what: str) -> None:
@@ -273,15 +297,23 @@ def legacy_functions(rng: PathGenerator) -> dict[str, Callable[..., Any]]:
         return rng.random(size)
 
     same = ("uniform", "geometric", "binomial", "poisson", "laplace", "gumbel", "normal", "standard_normal")
-    more = ("exponential", "standard_exponential", "permutation", "shuffle")
+    more = ("exponential", "standard_exponential")
     found: dict[str, Callable[..., Any]] = {name: getattr(rng, name) for name in (*same, *more)}
 
     def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
+        _check_plain(np.ndim(a) < 2, "random.choice of more than one dimension")
         return rng.choice(a, size, replace, p)
 
+    def permutation(x: Any) -> Any:
+        return rng.permutation(x)
+
+    def shuffle(x: Any) -> None:
+        rng.shuffle(x)
+
     found |= {"rand": rand, "randn": randn, "randint": randint, "choice": choice, "seed": refuse_seed}
+    found |= {"permutation": permutation, "shuffle": shuffle}
     found |= dict.fromkeys(("random", "random_sample", "ranf", "sample"), random)
-    return found
+    return {name: _with_its_arguments(f"numpy.random.{name}", function) for name, function in found.items()}
 
 
 def python_functions(path: Callable[[], RandomPath]) -> dict[str, Callable[..., Any]]:
@@ -293,58 +325,85 @@ def python_functions(path: Callable[[], RandomPath]) -> dict[str, Callable[..., 
     def integer(low: int, high: int) -> Any:
         return draw_number(path(), of.uniform_integers(low, high))
 
-    def randrange(start: Any, stop: Any = None, step: int = 1) -> Any:
+    def randrange(start: Any, stop: Any = None, step: Any = 1) -> Any:
         if stop is None:
             start, stop = 0, start
-        values = range(int(start), int(stop), step)
+        start, stop, step = (_as_whole(value, "random.randrange") for value in (start, stop, step))
+        if not step:
+            raise as_library(ValueError("zero step for randrange()"))
+        values = range(start, stop, step)
         if not values:
             raise as_library(ValueError(f"empty range in randrange({start}, {stop})"))
         return values.start + values.step * integer(0, len(values))
 
     def randint(a: Any, b: Any) -> Any:
-        return randrange(a, int(b) + 1)
+        return randrange(a, _as_whole(b, "random.randint") + 1)
 
-    def getrandbits(k: int) -> Any:
-        return integer(0, 1 << int(k))
+    def randbelow(exclusive_upper_bound: Any) -> Any:
+        return randrange(exclusive_upper_bound)
+
+    def getrandbits(k: Any) -> Any:
+        bits = _as_whole(k, "random.getrandbits")
+        if bits < 0:
+            raise as_library(ValueError("number of bits must be non-negative"))
+        return integer(0, 1 << bits)
 
     def uniform(a: float, b: float) -> Any:
         return a + (b - a) * random()
 
-    def pick(values: Sequence[Any]) -> Any:
-        if not len(values):
+    def choice(seq: Sequence[Any]) -> Any:
+        _check_sized(seq, "random.choice")
+        if not len(seq):
             raise as_library(IndexError("Cannot choose from an empty sequence"))
-        return values[int(integer(0, len(values)))]
+        return seq[int(integer(0, len(seq)))]
 
     def choices(population: Sequence[Any], weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
+        _check_sized(population, "random.choices")
+        if weights is None and cum_weights is None:
+            return [choice(population) for _ in range(k)]
         if cum_weights is not None:
+            _check_python(weights is None, "random.choices with weights of two kinds")
             weights = np.diff([0, *cum_weights]).tolist()
-        if weights is None:
-            return [pick(population) for _ in range(k)]
-        masses = tuple(float(w) / math.fsum(weights) for w in weights)
+        weights = [float(weight) for weight in weights]
+        total = math.fsum(weights)
+        usual = len(weights) == len(population) and min(weights, default=-1.0) >= 0 and 0 < total < math.inf
+        _check_python(usual, f"random.choices of {len(population)} with weights {weights}")
+        masses = tuple(weight / total for weight in weights)
         return [population[int(draw_number(path(), of.categories(masses)))] for _ in range(k)]
 
-    def sample(population: Sequence[Any], k: int) -> list[Any]:
+    def sample(population: Sequence[Any], k: Any) -> list[Any]:
+        _check_python(isinstance(population, Sequence), f"random.sample of {type(population).__name__}")
+        return _take_from(population, _as_whole(k, "random.sample"))
+
+    def _take_from(population: Sequence[Any], k: int) -> list[Any]:
         rest = list(population)
         if not 0 <= k <= len(rest):
             raise as_library(ValueError("Sample larger than population or is negative"))
         return [rest.pop(int(integer(0, len(rest)))) for _ in range(k)]
 
     def shuffle(x: Any) -> None:
-        x[:] = sample(x, len(x))
+        x[:] = _take_from(x, len(x))
 
     def gauss(mu: float = 0.0, sigma: float = 1.0) -> Any:
+        _check_python(sigma >= 0, f"random.gauss with sigma = {sigma!r}")
         return draw_number(path(), of.normal(float(mu), float(sigma)))
 
     def expovariate(lambd: float = 1.0) -> Any:
+        _check_python(lambd > 0, f"random.expovariate with a rate of {lambd!r}")
         return draw_number(path(), of.exponential(1.0 / float(lambd)))
 
     def refuse_seed(*_: Any, **__: Any) -> Any:
         raise Uncontrolled("it seeds the module random itself")
 
     def randbytes(n: int) -> bytes:
-        if n > 1:
-            raise Uncontrolled(f"{n} random bytes have too many values, {256.0**n:.3g}")
-        return bytes([int(integer(0, 256)) for _ in range(n)])
+        count = _as_whole(n, "a number of random bytes")
+        if count > 1:
+            raise Uncontrolled(f"{count} random bytes have too many values, {256.0**count:.3g}")
+        _check_python(count >= 0, f"a number of {count} random bytes")
+        return bytes([int(integer(0, 256)) for _ in range(count)])
+
+    def token_bytes(nbytes: int | None = None) -> bytes:
+        return randbytes(32 if nbytes is None else nbytes)
 
     found: dict[str, Callable[..., Any]] = {
         "random": random,
@@ -352,7 +411,7 @@ def python_functions(path: Callable[[], RandomPath]) -> dict[str, Callable[..., 
         "randint": randint,
         "getrandbits": getrandbits,
         "uniform": uniform,
-        "choice": pick,
+        "choice": choice,
         "choices": choices,
         "sample": sample,
         "shuffle": shuffle,
@@ -362,5 +421,29 @@ def python_functions(path: Callable[[], RandomPath]) -> dict[str, Callable[..., 
         "seed": refuse_seed,
         "randbytes": randbytes,
     }
-    found |= {"randbelow": lambda n: integer(0, int(n)), "randbits": getrandbits, "token_bytes": randbytes}
-    return found
+    found |= {"randbelow": randbelow, "randbits": getrandbits, "token_bytes": token_bytes}
+    return {name: _with_its_arguments(f"random.{name}", function) for name, function in found.items()}
+
+
+def _with_its_arguments(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse arguments that a function does not take: the one that it stands in for may."""
+
+    @wraps(function)
+    def call(*values: Any, **named: Any) -> Any:
+        try:
+            return function(*values, **named)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # it was not entered
+                raise Uncontrolled(f"{name} with such arguments is not followed: {error}") from None
+            raise
+
+    return call
+
+
+def _check_sized(values: Any, what: str) -> None:
+    _check_python(isinstance(values, Sized), f"{what} of {type(values).__name__}")
+
+
+def _check_python(fine: bool, what: str) -> None:
+    if not fine:
+        raise Uncontrolled(f"{what} is not followed")

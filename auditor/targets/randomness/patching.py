@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import gc
 import io
 import multiprocessing.process
+import operator
 import os
 import random
 import secrets
@@ -24,10 +26,18 @@ from .signals import Uncontrolled
 
 #: An attribute that is replaced: its owner, its name, and its substitute.
 Substitute = tuple[Any, str, Any]
+#: Takes a seed in words.
+NoteSeed = Callable[[str], None]
+#: Classes of ``numpy.random`` that take a seed.
+_SEEDED = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64", "SeedSequence")
 #: Files that give random bytes of the system.
 _DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng", "/proc/sys/kernel/random/uuid")
 #: In the place of what was there: an inherited attribute, which is deleted afterwards.
 _INHERITED = object()
+
+
+def _forget(_: str) -> None:
+    """Note no seed."""
 
 
 def refuse_call(what: str) -> Callable[..., Any]:
@@ -54,6 +64,7 @@ def replace_sources(
     *,
     state: np.random.RandomState,
     more: Iterable[Substitute] = (),
+    note_seed: NoteSeed = _forget,
 ) -> Iterator[None]:
     """Replace the sources of randomness of this process for a while.
 
@@ -76,8 +87,10 @@ def replace_sources(
         For generators of numpy's older kind, also that of ``numpy.random`` itself.
     more : iterable of Substitute
         Further attributes.
+    note_seed : callable
+        Takes each seed, in words, that is given to a generator.
     """
-    changes = list(_changes(rng, legacy, python, units, state, more))
+    changes = list(_changes(rng, legacy, python, units, state, more, note_seed))
     for owner, name, new, _ in changes:
         setattr(owner, name, new)
     try:
@@ -95,18 +108,23 @@ def _substitutes(
     legacy: Mapping[str, Callable[..., Any]],
     python: Mapping[str, Callable[..., Any]],
     state: np.random.RandomState,
+    note: NoteSeed,
 ) -> Iterator[Substitute]:
     """What is replaced: owner, name and substitute."""
     for name in dir(np.random):
         old = getattr(np.random, name)
-        if name.startswith("_") or isinstance(old, type | types.ModuleType) or not callable(old):
+        if name.startswith("_") or isinstance(old, types.ModuleType) or not callable(old):
+            continue
+        if isinstance(old, type) and name not in _SEEDED:
             continue
         if name == "default_rng":
-            yield np.random, name, lambda seed=None, old=old: rng if seed is None else old(seed)
+            yield np.random, name, _seeded_by(old, note, rng)
+        elif isinstance(old, type):
+            yield np.random, name, _make_noting(old, note)
         else:
             yield np.random, name, legacy.get(name) or refuse_call(f"calls numpy.random.{name}, which is not followed")
     yield np.random.mtrand, "_rand", state
-    yield from _seedings(state)
+    yield from _seedings(state, note)
     for name in dir(random):
         old = getattr(random, name)
         if not name.startswith("_") and isinstance(getattr(old, "__self__", None), random.Random):
@@ -125,11 +143,58 @@ def _substitutes(
     yield threading.Thread, "start", refuse_call("starts a thread")
     yield subprocess.Popen, "__init__", refuse_call("starts a process")
     yield multiprocessing.process.BaseProcess, "start", refuse_call("starts a process")
-    if hasattr(os, "fork"):
-        yield os, "fork", refuse_call("starts a process")
+    for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp", "spawnv", "spawnve", "system"):
+        if hasattr(os, name):
+            yield os, name, refuse_call("starts a process")
+    yield _thread, "start_new_thread", refuse_call("starts a thread")
 
 
-def _seedings(state: np.random.RandomState) -> Iterator[Substitute]:
+def _seeded_by(default_rng: Callable[..., Any], note: NoteSeed, rng: np.random.Generator) -> Callable[..., Any]:
+    """Make a `default_rng` that tells its seed, and gives a stand-in where there is none."""
+
+    def make(seed: Any = None) -> Any:
+        if seed is None:
+            return rng
+        note(_in_words(seed))
+        return default_rng(seed)
+
+    return make
+
+
+def _make_noting(real: Any, note: NoteSeed) -> Any:
+    """A class of seeds or bit generators that tells what they are made from."""
+    real = next(kind for kind in real.__mro__ if type(kind) is type)  # where it is replaced already
+
+    class Noting(type):
+        def __call__(cls, *values: Any, **named: Any) -> Any:
+            if all(value is None for value in (*values, *named.values())):
+                raise Uncontrolled("it makes a generator of numpy without a seed, which is not followed")
+            note(" ".join([*map(_in_words, values), *(f"{name} {_in_words(value)}" for name, value in named.items())]))
+            return real(*values, **named)
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, real)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, real)
+
+    return Noting(real.__name__, (real,), {})
+
+
+def _in_words(seed: Any) -> str:
+    """A seed in words; of generators the class alone."""
+    try:
+        return str(operator.index(seed))
+    except TypeError:
+        pass
+    if isinstance(seed, np.ndarray):
+        return repr(seed.tolist())
+    if isinstance(seed, str | bytes | float | list | tuple | np.random.bit_generator.SeedSequence):
+        return repr(seed)
+    return type(seed).__name__
+
+
+def _seedings(state: np.random.RandomState, note: NoteSeed) -> Iterator[Substitute]:
     """Refuse generators that take their seed from the system."""
     real = next(kind for kind in np.random.RandomState.__mro__ if type(kind) is type)  # where it is replaced already
     seed_python = random.Random.seed
@@ -139,6 +204,7 @@ def _seedings(state: np.random.RandomState) -> Iterator[Substitute]:
         def __call__(cls, seed: Any = None) -> Any:
             if seed is None:
                 return state
+            note(_in_words(seed))
             given.append(True)
             try:
                 return real(seed)
@@ -169,6 +235,8 @@ def _seedings(state: np.random.RandomState) -> Iterator[Substitute]:
         # Names of temporary files are no noise.
         if a is None and "tempfile" not in (_name_of_caller(2), _name_of_caller(3)):
             raise Uncontrolled("it makes or seeds a random.Random without a number, which is not followed")
+        if a is not None:
+            note(_in_words(a))
         seed_python(self, a, version)
 
     yield random.Random, "seed", seed
@@ -210,11 +278,12 @@ def _changes(
     units: Sequence[tuple[Callable[..., Any], Callable[..., Any]]],
     state: np.random.RandomState,
     more: Iterable[Substitute],
+    note: NoteSeed,
 ) -> Iterator[tuple[Any, str, Any, Any]]:
     """All changes: owner, name, substitute, and what was there."""
     by_identity: dict[int, Any] = {id(unit): new for unit, new in units}
     kept = []  # identities hold as long as the objects do
-    for owner, name, new in [*_substitutes(rng, legacy, python, state), *more]:
+    for owner, name, new in [*_substitutes(rng, legacy, python, state, note), *more]:
         old = vars(owner).get(name, _INHERITED) if isinstance(owner, type) else getattr(owner, name)
         if old is not _INHERITED:
             kept.append(old)

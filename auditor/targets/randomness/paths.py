@@ -119,6 +119,8 @@ class RandomPath:
         Probability at which it is left: a loop may go on for ever.
     script : sequence, optional
         Numbers to give out instead: the call then sees plain numbers only.
+    seeds : list of str
+        Seeds that the call has given to generators of its own.
     """
 
     prefix: tuple[int, ...] = ()
@@ -126,6 +128,7 @@ class RandomPath:
     deadline: float = math.inf
     least: float = 0.0
     script: Sequence[Any] | None = None
+    seeds: list[str] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)
     branches: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
     unknowns: list[Unknown] = field(default_factory=list)

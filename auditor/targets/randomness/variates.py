@@ -51,7 +51,7 @@ def draw_number(path: RandomPath, distribution: Distribution) -> Any:
     if not isinstance(drawn, Unknown):
         return drawn
     if isinstance(distribution, Points):
-        integral = isinstance(distribution.value(distribution.first), int)
+        integral = isinstance(distribution.value(distribution.first), int | np.integer)
         return Variate(path, drawn, distribution.value, distribution.exact, integral=integral)
     variate = Variate(path, drawn, distribution.values)
     numeric = distribution.values.dtype.kind in "iuf"  # code asks others what they are, such as "is None"
@@ -248,6 +248,19 @@ class Variate:
 
     # ---------------------------------------------------------------------------- arithmetic
 
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
+        """A function of numpy, element for element, beside arrays of the usual types.
+
+        Others, such as arrays of float32, would become objects here, and round what is added to them otherwise.
+        """
+        for other in inputs:
+            kind = other.dtype if isinstance(other, np.ndarray | np.generic) else None
+            if kind is not None and not kind.hasobject and not _is_usual(np.asarray(other)):
+                if not isinstance(self.unknown, Interval):
+                    raise NeedsNumbers(self.unknown.draws)
+                raise Uncontrolled(f"a random number meets {kind} of numpy, which is not followed")
+        return getattr(ufunc, method)(*(_box(v) if isinstance(v, Variate) else v for v in inputs), **named)
+
     def _apply(self, function: Callable[[Any], Any]) -> Variate:
         """The value of a function of one number."""
         self.settle()
@@ -302,7 +315,7 @@ class Variate:
         """Refuse sums and products of an integer of numpy that might wrap around."""
         unknown = self.unknown
         assert isinstance(unknown, Interval)
-        ends = [combine(self.function(k), number) for k in (unknown.low, unknown.high - 1)]
+        ends = [combine(int(self.function(k)), number) for k in (unknown.low, unknown.high - 1)]
         if max(map(abs, ends)) >= _LARGEST:
             count = unknown.high - unknown.low
             raise Uncontrolled(f"an integer of numpy with {count:.3g} values may wrap around, which is not followed")
@@ -369,6 +382,8 @@ class Variate:
 
     def __floordiv__(self, other: Any) -> Any:
         if isinstance(self.unknown, Interval) and isinstance(other, int | float | np.number):
+            if not other:
+                raise Uncontrolled(f"a continuous random number is divided by {other!r}, which is not followed")
             return self._apply_monotone(lambda v: v // other, rises=bool(other > 0), integral=True)
         return self._combine_with(other, operator.floordiv, "quotient")
 
@@ -536,6 +551,13 @@ class Variate:
 
     def __deepcopy__(self, memo: Any) -> Variate:
         return self
+
+
+def _box(variate: Variate) -> NDArray[Any]:
+    """An array without dimensions that holds a random number."""
+    box = np.empty((), dtype=object)
+    box[()] = variate
+    return box
 
 
 def _floor(value: float) -> int:

@@ -369,9 +369,26 @@ class Stateful:
         (lambda data, rng: random.seed(3), "seeds the module random itself"),
         (lambda data, rng: os.urandom(8), "8 random bytes have too many values"),
         (lambda data, rng: int(rng.integers(2**60)) % 7, "1.15e+18 values"),
+        # What the functions themselves refuse, or do in another way than by default.
+        (lambda data, rng: rng.choice(3, 3, replace=False, shuffle=False), "replacement and shuffle"),  # in order
+        (lambda data, rng: rng.uniform(3, 1) > 2, "uniform from high to low"),
+        (lambda data, rng: rng.permutation(3.0), "3.0, which is no integer"),
+        (lambda data, rng: rng.integers(2, dtype=float), "dtype float64"),
+        (lambda data, rng: random.choices("abc", weights=[1, 1]), "choices of 3 with weights"),
+        (lambda data, rng: random.choices("ab", [1, 3], cum_weights=[1, 4]), "weights of two kinds"),
+        (lambda data, rng: random.sample("ab", counts=[1, 2], k=2), "unexpected keyword argument 'counts'"),
+        (lambda data, rng: random.sample({1, 2}, 1), "sample of set"),
+        (lambda data, rng: random.randint(0, 1.5), "1.5, which is no integer"),  # type: ignore[arg-type]
+        (lambda data, rng: random.expovariate(-1) > -5, "a rate of -1"),
+        (lambda data, rng: secrets.token_bytes(), "32 random bytes"),
+        # Floats of 32 bits round what is added to them.
+        (lambda data, rng: (np.ones(1, np.float32) + rng.random())[0] > 1.5, "meets float32"),
+        (lambda data, rng: np.float32(1) + rng.random() > 1.5, "meets float32"),
+        (lambda data, rng: rng.integers(5000) // 0, "divided by 0"),
         (lambda data, rng: bool(rng.integers(5000) * 2**51 >= 0), "5e+03 values may wrap around"),
         (started, "starts a thread"),
         (lambda data, rng: subprocess.run(["true"], check=True), "starts a process"),
+        (lambda data, rng: os.system("exit 0"), "starts a process"),
         (Stateful(), "it has randomness that is not followed"),
     ],
 )
@@ -487,6 +504,25 @@ def test_randomness_that_shows_rarely_is_found_by_running_again() -> None:
     calls = itertools.count()
     with pytest.raises(Uncontrolled, match="run again with the same random numbers"):
         walk(lambda data, rng: int(next(calls) == 20))
+
+
+SEEDED: tuple[Callable[[int], Any], ...] = (
+    lambda seed: random.Random(seed),
+    lambda seed: np.random.default_rng(seed),
+    lambda seed: np.random.RandomState(seed),
+    lambda seed: np.random.Generator(np.random.PCG64(seed)),
+    lambda seed: np.random.default_rng(np.random.SeedSequence(seed)),
+    lambda seed: np.random.default_rng([3, seed]),
+)
+
+
+@pytest.mark.parametrize("make", SEEDED)
+def test_generators_get_the_same_seeds_in_each_run(make: Callable[[int], Any]) -> None:
+    """Seeds of a clock show in no output where what is drawn from them decides rarely."""
+    calls = itertools.count()
+    with pytest.raises(Uncontrolled, match="seeds that differ from call to call"):
+        walk(lambda data, rng: make(next(calls)).random() < 1e-9)
+    assert masses(walk(lambda data, rng: make(int(rng.integers(2))).random() < 1e-9)) == {"False": 1.0}
 
 
 @pytest.mark.parametrize("make", [lambda: np.random.RandomState(), lambda: IMPORTED_STATE()])
