@@ -7,8 +7,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
@@ -488,6 +488,24 @@ def _explain_option(error: click.NoSuchOption) -> click.UsageError:
     return error
 
 
+@contextmanager
+def _refuse_exit() -> Iterator[None]:
+    """Make exit code 2 of a target's `os._exit`, whose own code would be that of a pass or a finding."""
+    own, leave = os.getpid(), os._exit
+
+    def end(status: int) -> NoReturn:
+        if os.getpid() != own:  # a copy of the process
+            leave(status)
+        os.write(2, f"dpaudit: the target ended this process by os._exit({status!r}): nothing is known\n".encode())
+        leave(FAILED)
+
+    os._exit = end
+    try:
+        yield
+    finally:
+        os._exit = leave
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line.
 
@@ -509,7 +527,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it: claims import what is beside them
     try:
         # Not cli.main: that turns a closed pipe into exit code 1, which here is a finding.
-        with cli.make_context("dpaudit", words) as context:
+        with _refuse_exit(), cli.make_context("dpaudit", words) as context:
             cli.invoke(context)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit says nothing

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -190,6 +192,29 @@ def test_a_target_that_ends_the_interpreter_is_no_pass(
     assert said.code == 2, said
     assert len([line for line in (said.out + said.err).splitlines() if shown in line]) == 1, said
     assert "Traceback" not in said.err, said
+
+
+def test_a_target_that_ends_the_process_is_no_pass(
+    dpaudit: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("leaves.py").write_text("import os\ndef f(data, n, rng):\n    os._exit(0)\n", encoding="utf-8")
+
+    class Left(BaseException):
+        pass
+
+    def leave(status: int) -> NoReturn:
+        left.append(status)
+        raise Left
+
+    left: list[int] = []
+    said: list[bytes] = []
+    monkeypatch.setattr(os, "_exit", leave)
+    monkeypatch.setattr(os, "write", lambda _, line: said.append(line))
+    assert dpaudit("prove", "leaves.py:f", *CLAIM, *BIT[:-2]).code == 2
+    assert left[0] == 2
+    assert os._exit is leave
+    assert b"the target ended this process by os._exit(0)" in said[0]
 
 
 def test_there_are_many() -> None:
