@@ -377,7 +377,7 @@ class Stateful:
         (lambda data, rng: random.choices("abc", weights=[1, 1]), "choices of 3 with weights"),
         (lambda data, rng: random.choices("ab", [1, 3], cum_weights=[1, 4]), "weights of two kinds"),
         (lambda data, rng: random.sample("ab", counts=[1, 2], k=2), "unexpected keyword argument 'counts'"),
-        (lambda data, rng: random.sample({1, 2}, 1), "sample of set"),
+        (lambda data, rng: random.sample({1, 2}, 1), "sample of set"),  # type: ignore[arg-type]
         (lambda data, rng: random.randint(0, 1.5), "1.5, which is no integer"),  # type: ignore[arg-type]
         (lambda data, rng: random.expovariate(-1) > -5, "a rate of -1"),
         (lambda data, rng: secrets.token_bytes(), "32 random bytes"),
