@@ -132,7 +132,7 @@ def _end_with(parent: int) -> None:
 
 
 def _in_worker(run: Run, id_: str, alpha: float, meeting: Meeting) -> tuple[AuditResult, float]:
-    _end_with(os.getppid())
+    _end_with(meeting.parent)
     return audit_by_id(run, id_, alpha, meeting.take)
 
 
@@ -144,6 +144,6 @@ def _target(run: Run, id_: str) -> Any:
 
 def _help(run: Run, meeting: Meeting) -> None:
     """Draw for claims that are audited by other workers."""
-    _end_with(os.getppid())
+    _end_with(meeting.parent)
     with contextlib.suppress(Exception):  # those do without it
         meeting.help(partial(_target, run))

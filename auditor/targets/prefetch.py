@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import secrets
+import shutil
 import socket
 import time
 from collections import OrderedDict
@@ -66,21 +67,24 @@ class Meeting:
     ----------
     folder : str
         A folder of this run alone, which others may not enter.
+    parent : int
+        The process that starts the partners, by default this one: they end with it, also if it ends before they begin.
     """
 
     folder: str
+    parent: int = field(default_factory=os.getpid)
 
     def help(self, find: Callable[[Any], Any]) -> None:
         """Serve claims with calls until `dismiss`.
 
-        It ends with the process that started it.
+        It ends with the process that started it, and then removes the folder.
 
         Parameters
         ----------
         find : callable
             Gives the target of a word, see `Ahead`.
         """
-        place, parent = Path(self.folder), os.getppid()
+        place = Path(self.folder)
         while True:
             with socket.socket(socket.AF_UNIX) as listening:
                 name = place / secrets.token_hex(8)
@@ -94,7 +98,9 @@ class Meeting:
                 while asking is None:
                     with contextlib.suppress(TimeoutError):
                         asking, _ = listening.accept()
-                    if os.getppid() != parent or not place.exists():
+                    if os.getppid() != self.parent:
+                        shutil.rmtree(place, ignore_errors=True)
+                    if not place.exists():
                         return
             asking.setblocking(True)
             with Connection(asking.detach()) as connection, contextlib.suppress(EOFError, OSError):

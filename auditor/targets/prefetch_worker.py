@@ -1,4 +1,4 @@
-"""A process that is started to be the partner of one claim: reads a pickled folder and a function from its input.
+"""A process that is started to be the partner of one claim: reads a pickled meeting and a function from its input.
 
 It is a plain subprocess and no process of loky: that one would be in the session of its parent, so that Ctrl-C reaches
 both, and what the target prints when it is imported would be shown once more. It is no quicker either: this one is
@@ -42,7 +42,7 @@ def hire_partner(find: Callable[[Any], Any]) -> Iterator[Callable[[], Connection
 
         def take() -> Connection | None:
             if not started:
-                started.append(_start(folder, find))
+                started.append(_start(meeting, find))
             return meeting.take()
 
         try:
@@ -56,7 +56,7 @@ def hire_partner(find: Callable[[Any], Any]) -> Iterator[Callable[[], Connection
                 process.wait()
 
 
-def _start(folder: str, find: Callable[[Any], Any]) -> subprocess.Popen[bytes]:
+def _start(meeting: Meeting, find: Callable[[Any], Any]) -> subprocess.Popen[bytes]:
     # What can be imported here can be imported there. A session of its own: Ctrl-C is for this process, which ends it.
     paths = os.pathsep.join(os.path.abspath(path) for path in sys.path)
     process = subprocess.Popen(
@@ -69,15 +69,15 @@ def _start(folder: str, find: Callable[[Any], Any]) -> subprocess.Popen[bytes]:
     )
     assert process.stdin is not None
     with contextlib.suppress(OSError), process.stdin:
-        process.stdin.write(pickle.dumps((folder, find)))
+        process.stdin.write(pickle.dumps((meeting, find)))
     return process
 
 
 def main() -> None:
     """Be the partner."""
-    folder, find = pickle.load(sys.stdin.buffer)
+    meeting, find = pickle.load(sys.stdin.buffer)
     with one_thread():
-        Meeting(folder).help(find)
+        meeting.help(find)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class Partners:
     """Partners that are threads of this process, so that a test can see what they do."""
 
     def __init__(self, folder: Path) -> None:
-        self.meeting = Meeting(str(folder))
+        self.meeting = Meeting(str(folder), parent=os.getppid())
         self.threads: list[threading.Thread] = []
         self.made: list[Ahead] = []
 
@@ -421,6 +421,14 @@ def test_no_partner_is_left_when_the_command_ends(folder: Path, command: str, ho
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
     assert all(gone(int(pid)) for pid in drawing)
+
+
+def test_a_partner_of_a_process_that_has_ended_already_ends_and_leaves_no_folder(tmp_path: Path) -> None:
+    # It takes a second to start; by then a command that was killed is gone, and another process is the parent.
+    folder = tmp_path / "meeting"
+    folder.mkdir()
+    Meeting(str(folder), parent=os.getpid()).help(find)
+    assert not folder.exists()
 
 
 def test_a_hired_partner_is_started_when_it_is_looked_for() -> None:
