@@ -13,7 +13,7 @@ STATISTICS := tests/claims/test_main_job.py tests/claims/test_standard.py tests/
 audit: .venv/installed
 	$(BIN)/dpaudit run experiments --level $(LEVEL) --out $(OUT)
 
-# On two cores 9 to 20 minutes, by machine, and 9 to 30 for the rates of false alarms, power, and the whole catalogue.
+# On two cores 12 minutes and more, by machine, and as much for the rates of false alarms, power, and the whole catalogue.
 test: $(TOX)
 	$(TOX) run-parallel --parallel 2 --parallel-live -e lint,types,tests,package
 
