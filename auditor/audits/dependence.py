@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.audits.independence import UNTESTED, Independence, worst_of
-from auditor.targets.outputs import Batch, hash_outputs
+from auditor.targets.outputs import Batch, float_of, hash_outputs, is_number
 from auditor.targets.sampler import PARTS, SPLIT, Place
+from auditor.targets.values import strip_type
 
 T = TypeVar("T")
 
@@ -157,13 +158,23 @@ def scores_of(batch: Batch) -> Array:
     """Map each output to one number.
 
     It is itself, the sum of a vector, or a number that is another one for another output.
+
+    Like `hash_outputs` it reads each output by itself: the batches without a rare symbol are arrays, and those with it
+    are lists, and one score for numbers in arrays and another for numbers in lists would make draws look dependent.
     """
     if isinstance(batch, np.ndarray) and batch.dtype.kind in "biuf" and batch.ndim <= 2:
         rows = batch.astype(np.float64).reshape(len(batch), -1)
         finite = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
         return finite.sum(axis=1) if rows.shape[1] > 1 else finite[:, 0]
     # The lower half of a key is as good as random; doubles hold it.
-    return (hash_outputs(batch).astype(np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.float64)
+    scores = (hash_outputs(batch).astype(np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.float64)
+    for i, output in enumerate(batch):
+        value = strip_type(output)
+        if is_number(value) or isinstance(value, bool):
+            scores[i] = np.nan_to_num(float_of(value), nan=0.0, posinf=0.0, neginf=0.0)
+        elif isinstance(value, list | tuple) and value and all(is_number(part) for part in value):
+            scores[i] = scores_of(np.array([list(map(float_of, value))]))[0]
+    return scores
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,9 @@ def test_equal_outputs_have_equal_scores() -> None:
     assert scores[:3].tolist() == scores[3:].tolist()
     assert len(set(scores.tolist())) == 3
     assert scores_of(np.array([[1.0, np.nan], [2.0, 3.0]])).tolist() == [1.0, 5.0]
+    # A rare symbol makes a list of its batch: the numbers beside it keep the scores that they have in an array.
+    assert scores_of([None, 0.25, float("inf"), 7])[1:].tolist() == scores_of(np.array([0.25, np.inf, 7])).tolist()
+    assert scores_of([None, (0.1, 0.2, 0.3)])[1] == scores_of(np.array([[0.1, 0.2, 0.3]]))[0]
 
 
 # ---------------------------------------------------------------------------------- a second refutation
