@@ -38,7 +38,7 @@ def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np
     """
     import numpy as np  # takes longer to import than all that a list of claims needs
 
-    from auditor.audits.training.given_numbers import read_numbers
+    from auditor.audits.given_numbers import read_numbers
     from auditor.datasets.files import read_data
 
     found = read_data(path)

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.audits.dependence import Trace
+from auditor.audits.given_numbers import read_numbers
 from auditor.errors import SpecificationError
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch
 from auditor.targets.sampler import Call, Prefetch, Sampler
+from auditor.targets.values import strip_type
 
 Array: TypeAlias = NDArray[np.float64]
 ErrorOf: TypeAlias = Callable[[Any], ArrayLike]
@@ -22,8 +24,17 @@ ErrorOf: TypeAlias = Callable[[Any], ArrayLike]
 
 
 def _rows(outputs: Any) -> Array:
-    array = np.asarray(outputs, dtype=np.float64)
+    if isinstance(outputs, list):  # no number where there is no answer: its error is NaN, a failure
+        outputs = [math.nan if output is None else strip_type(output) for output in outputs]
+    array = read_numbers("outputs must be numbers, to have an error", outputs)
     return array.reshape(len(array), -1)
+
+
+def _read_truth(truth: Any) -> Array:
+    found = read_numbers("the truth must be finite numbers", truth).reshape(-1)
+    if not found.size or not np.isfinite(found).all():
+        raise SpecificationError(f"the truth must be finite numbers, got {truth!r}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,10 @@ class Absolute:
     """Absolute error of a number: ``|output - truth|``."""
 
     truth: float
+
+    def __post_init__(self) -> None:
+        if _read_truth(self.truth).size != 1:
+            raise SpecificationError(f"the truth of Absolute must be one number, got {self.truth!r}")
 
     def __call__(self, outputs: Any) -> Array:
         """Errors of n outputs of shape (n,) or (n, 1)."""
@@ -50,11 +65,24 @@ class Largest:
     """
 
     def __init__(self, truth: ArrayLike) -> None:
-        self.truth: Array = np.asarray(truth, dtype=np.float64).reshape(-1)
+        self.truth: Array = _read_truth(truth)
+
+    def differences(self, outputs: Any) -> Array:
+        """Outputs less the truth, shape (n, d).
+
+        Raises
+        ------
+        SpecificationError
+            If outputs are no vectors of d numbers; numpy would compare one number with each of the truth's.
+        """
+        rows = _rows(outputs)
+        if self.truth.size not in (1, rows.shape[1]):
+            raise SpecificationError(f"the truth has {self.truth.size} numbers, outputs have shape {np.shape(outputs)}")
+        return rows - self.truth
 
     def __call__(self, outputs: Any) -> Array:
         """Errors of n outputs of shape (n, d)."""
-        largest: Array = np.abs(_rows(outputs) - self.truth).max(axis=1)
+        largest: Array = np.abs(self.differences(outputs)).max(axis=1)
         return largest
 
 
@@ -63,7 +91,7 @@ class Squared(Largest):
 
     def __call__(self, outputs: Any) -> Array:
         """Errors of n outputs of shape (n, d)."""
-        mean: Array = ((_rows(outputs) - self.truth) ** 2).mean(axis=1)
+        mean: Array = (self.differences(outputs) ** 2).mean(axis=1)
         return mean
 
 
@@ -252,7 +280,7 @@ def errors_of(error: ErrorOf, outputs: Batch, n: int) -> Array:
     SpecificationError
         If the errors are not n numbers of at least 0.
     """
-    found = np.asarray(error(outputs), dtype=np.float64)
+    found = read_numbers("errors must be numbers", error(outputs))
     if found.shape != (n,):
         raise SpecificationError(f"the error of {n} outputs must be an array of shape ({n},), got {found.shape}")
     found = np.where(np.isnan(found), np.inf, found)

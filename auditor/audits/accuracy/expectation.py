@@ -40,8 +40,10 @@ class Expectation(Sampled):
     symbol: ClassVar[str] = "expected error"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.at_most, int | float | np.number) and 0 < self.at_most < math.inf):
+        if not (isinstance(self.at_most, int | float | np.integer | np.floating) and 0 < self.at_most < math.inf):
             raise SpecificationError(f"at_most must be a finite number above 0, got {self.at_most!r}")
+        if self.exact is not None and not 0 <= self.exact < math.inf:
+            raise SpecificationError(f"exact must be a finite number of at least 0, got {self.exact!r}")
 
     @property
     def level(self) -> float:

@@ -51,10 +51,12 @@ class HighProbability(Sampled):
     symbol: ClassVar[str] = "failure rate"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.at_most, int | float | np.number) and 0 <= self.at_most < math.inf):
+        if not (isinstance(self.at_most, int | float | np.integer | np.floating) and 0 <= self.at_most < math.inf):
             raise SpecificationError(f"at_most must be a finite number of at least 0, got {self.at_most!r}")
-        if not (isinstance(self.beta, int | float | np.number) and 0 <= self.beta < 1):
+        if not (isinstance(self.beta, int | float | np.integer | np.floating) and 0 <= self.beta < 1):
             raise SpecificationError(f"beta must be in [0, 1), got {self.beta!r}")
+        if not isinstance(self.strict, bool | np.bool_):
+            raise SpecificationError(f"strict must be True or False, got {self.strict!r}")
         if self.exact is not None and not 0 <= self.exact <= 1:
             raise SpecificationError(f"exact must be a probability, got {self.exact!r}")
 

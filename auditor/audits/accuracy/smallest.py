@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 PART = 0.25
 
 Build = Callable[[Any], Setting]
+#: The side to which a theorem's value is rounded, of a largest value that works or not: there it still says less.
+_SIDE = {False: "up", True: "down"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Search:
             raise SpecificationError(f"the range must have 0 < low < high, got {self.low!r} and {self.high!r}")
         if not self.resolution > 1:
             raise SpecificationError(f"resolution must be above 1, got {self.resolution!r}")
+        if self.ends[0] > self.ends[1]:
+            raise SpecificationError(f"there is no integer from {self.low!r} to {self.high!r}")
 
     @property
     def evaluations(self) -> int:
@@ -335,6 +339,18 @@ class SmallestParameter(Theorem):
     search: Search
 
     notion: ClassVar[str] = "smallest parameter"
+
+    def __post_init__(self) -> None:
+        claimed, search = self.claimed, self.search
+        if isinstance(claimed, bool) or not isinstance(claimed, int | float | np.integer | np.floating):
+            raise SpecificationError(f"the claimed {self.parameter} must be a number, got {claimed!r}")
+        if not 0 < claimed < math.inf:
+            raise SpecificationError(f"the claimed {self.parameter} must be a finite number above 0, got {claimed!r}")
+        if search.integer and claimed != int(claimed):  # a value that is rounded down is not the one that is claimed
+            raise SpecificationError(
+                f"the claimed {self.parameter} must be an integer, got {claimed!r}: round it {_SIDE[search.largest]}, "
+                "or set integer=False"
+            )
 
     @property
     def symbol(self) -> str:  # type: ignore[override]

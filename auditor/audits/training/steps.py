@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.audits.training.given_numbers import read_numbers
+from auditor.audits.given_numbers import read_numbers
 from auditor.errors import SpecificationError, check_finite, check_positive
 from auditor.targets.sampler import check_seed, make_generator
 

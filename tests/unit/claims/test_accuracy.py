@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -133,6 +136,18 @@ def test_errors_of_numbers_and_vectors() -> None:
     assert Squared(3.0)(np.array([1.0])).tolist() == [4.0]
     with pytest.raises(SpecificationError, match=r"\(2, 3\)"):
         Absolute(2.0)(np.zeros((2, 3)))
+    with pytest.raises(SpecificationError, match=r"the truth has 2 numbers, outputs have shape \(3, 1\)"):
+        Largest([1.0, 2.0])(np.zeros((3, 1)))
+    assert Absolute(2.0)([None, 1.0])[1] == 1.0
+    with pytest.raises(SpecificationError, match="outputs must be numbers.* got '2.5'"):
+        Absolute(2.0)(["2.5"])
+
+
+@pytest.mark.parametrize("truth", [math.nan, math.inf, None, "2", 2 + 1j, []])
+def test_a_truth_that_is_no_finite_number_is_refused(truth: Any) -> None:
+    for error in (Absolute, Largest):
+        with pytest.raises(SpecificationError, match=re.escape(repr(truth))):
+            error(truth)
 
 
 def test_what_an_error_function_must_return() -> None:
@@ -141,6 +156,24 @@ def test_what_an_error_function_must_return() -> None:
         errors_of(lambda outputs: outputs[:2], np.zeros(3), 3)
     with pytest.raises(SpecificationError, match="at least 0, got -1"):
         errors_of(same, np.array([2.0, -1.0]), 2)
+    assert errors_of(same, [True, Decimal("0.5"), Fraction(1, 4)], 3).tolist() == [1.0, 0.5, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("errors", "shown"),
+    [
+        ([3 + 4j, 1.0], "3\\+4j"),  # its imaginary part was lost
+        (["0.5", "0.5"], "'0.5'"),
+        ([None, 0.5], "None"),
+        (np.ma.masked_array([1.0, 9.0], mask=[False, True]), "entry 2 is masked"),  # the 9 beneath counted
+        (np.array([5, 6], "m8[s]"), "timedelta"),
+        ([[1.0], 2.0], "inhomogeneous"),
+        ({"a": 1.0}, "{'a': 1.0}"),
+    ],
+)
+def test_errors_that_are_no_numbers_are_refused(errors: Any, shown: str) -> None:
+    with pytest.raises(SpecificationError, match=f"errors must be numbers.*{shown}"):
+        errors_of(lambda _: errors, np.zeros(2), 2)
 
 
 # -------------------------------------------------------------------------- high probability
@@ -220,6 +253,17 @@ def test_time_truncates_and_chunks_replay() -> None:
 def test_a_claim_that_cannot_be_is_refused(arguments: tuple[float, float], message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         HighProbability(*arguments)
+
+
+def test_a_claim_of_another_type_is_refused() -> None:
+    for build, message in (
+        (lambda: HighProbability(np.complex128(1.0), 0.1), "got np.complex128"),
+        (lambda: HighProbability(1.0, 0.1, strict="no"), "'no'"),  # type: ignore[arg-type]
+        (lambda: Expectation(np.complex128(1.0)), "got np.complex128"),
+        (lambda: Expectation(1.0, exact=math.nan), "nan"),
+    ):
+        with pytest.raises(SpecificationError, match=message):
+            build()
 
 
 # ------------------------------------------------------------------------------- expectations
@@ -303,6 +347,16 @@ def test_a_search_is_refused_with_the_value_shown() -> None:
     for arguments, message in (((0.0, 1, 2), "0.0"), ((0.1, 3, 2), "3 and 2"), ((0.1, 1, 2, 1.0), "1.0")):
         with pytest.raises(SpecificationError, match=message):
             Search(*arguments)
+    with pytest.raises(SpecificationError, match=r"no integer from 10.2 to 10.8"):
+        Search(0.1, 10.2, 10.8)
+    for claimed, largest, message in (
+        (10.5, False, "10.5: round it up"),
+        (10.5, True, "down"),
+        (math.nan, False, "nan"),
+    ):
+        with pytest.raises(SpecificationError, match=message):
+            SmallestParameter("n", claimed, Search(0.1, 1, 20, largest=largest))
+    assert SmallestParameter("n", 10.5, Search(0.1, 1, 20, integer=False)).level == 10.5
     with pytest.raises(SpecificationError, match="needs at_most, got nan"):
         decide_setting(exponential(1.0), ErrorSampler(0, "s"), 100, 0.1, 0.01)
 

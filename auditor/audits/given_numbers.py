@@ -1,7 +1,8 @@
-"""Numbers as users give them: scores, outputs of runs, gradients."""
+"""Numbers as users give them: errors, scores, outputs of runs, gradients."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -19,7 +20,7 @@ def read_numbers(what: str, given: Any) -> NDArray[np.float64]:
     what : str
         What is read and must be, for the error: "scores must be numbers".
     given : array_like
-        Truth values, integers or floats. Complex numbers, times, texts, records and None are no numbers, though numpy
+        Truth values, integers, floats, fractions or decimals. Complex numbers, times, texts, records and None are no numbers, though numpy
         makes floats of them; nor are masked entries, which have a number under the mask.
 
     Raises
@@ -32,7 +33,7 @@ def read_numbers(what: str, given: Any) -> NDArray[np.float64]:
     try:
         found = np.asarray(given)
         if found.dtype.kind == "O":  # integers beyond 64 bits, or no numbers
-            wrong = [value for value in found.flat if not isinstance(value, Real)]
+            wrong = [value for value in found.flat if not isinstance(value, Real | Decimal)]
         else:
             wrong = [] if found.dtype.kind in "biuf" else found.flat[:1].tolist()
         with np.errstate(over="ignore"):  # a longdouble beyond all floats is infinite
