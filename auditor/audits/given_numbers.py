@@ -20,8 +20,8 @@ def read_numbers(what: str, given: Any) -> NDArray[np.float64]:
     what : str
         What is read and must be, for the error: "scores must be numbers".
     given : array_like
-        Truth values, integers, floats, fractions or decimals. Complex numbers, times, texts, records and None are no numbers, though numpy
-        makes floats of them; nor are masked entries, which have a number under the mask.
+        Truth values, integers, floats, fractions or decimals. Complex numbers, times, texts, records and None are no
+        numbers, though numpy makes floats of them; nor are masked entries, which have a number under the mask.
 
     Raises
     ------

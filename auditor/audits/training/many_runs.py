@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.audits.finish import fields_of_claim
+from auditor.audits.given_numbers import read_numbers
 from auditor.audits.summary import describe_target, format_duration
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
-from auditor.audits.given_numbers import read_numbers
 from auditor.audits.training.kept_runs import KeptRuns
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.audits.training.training_call import write_training_call

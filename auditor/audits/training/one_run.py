@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.audits.summary import describe_target
 from auditor.audits.given_numbers import read_numbers
+from auditor.audits.summary import describe_target
 from auditor.audits.training.scores import NOTHING, audit_scores
 from auditor.audits.training.training_call import write_training_call
 from auditor.datasets.rows import count_rows, join_rows, select_rows

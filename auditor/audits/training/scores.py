@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from auditor.audits.finish import fields_of_claim
+from auditor.audits.given_numbers import read_numbers
 from auditor.audits.loop import ChunkRule
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
-from auditor.audits.given_numbers import read_numbers
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.audits.training.training_call import write_training_call
 from auditor.errors import SpecificationError, check_alpha, check_finite, check_id, check_positive
