@@ -14,7 +14,7 @@ import numpy as np
 
 from auditor.audits.partitions.finite import finite_cells
 from auditor.audits.partitions.partition import Cells, FloatArray, IntArray, LawCells, View
-from auditor.audits.partitions.scalar import Scalar, continuous_cells, lattice_cells
+from auditor.audits.partitions.scalar import Scalar, check_scalar, continuous_cells, lattice_cells
 from auditor.errors import SpecificationError
 from auditor.privacy.laws import FiniteLaw, Law, ProductLaw
 
@@ -39,7 +39,8 @@ def cells_of(law: Law, rounding: float | None = None) -> LawCells:
     rounding : float, optional
         Outputs of a continuous distribution are multiples of this, the nearest ones to what the distribution says; any
         other output is impossible. By default they may be rounded to multiples of
-        `auditor.audits.partitions.scalar.GRAIN` or not.
+        `auditor.audits.partitions.scalar.GRAIN` or not; where the central half of the distribution is narrower than
+        that, to `NARROW` of it.
 
     Raises
     ------
@@ -63,6 +64,7 @@ def _cells(law: Law, name: str, rounding: float | None) -> tuple[Cells, ...]:
     if not callable(getattr(law, "cdf", None)):
         raise SpecificationError(f"expected a finite distribution, one with a cdf, or a product of such, got {law!r}")
     scalar: Scalar = law  # type: ignore[assignment]
+    check_scalar(scalar, name)
     step = getattr(law, "step", None)
     if step is None:
         return (continuous_cells(scalar, name, rounding),)

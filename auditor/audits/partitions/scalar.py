@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.audits.partitions.partition import Cells, FloatArray, IntArray, Merge, View
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, check_finite, check_positive
 from auditor.privacy.laws import TwoSidedGeometricLaw
 from auditor.targets.outputs import Batch, read_column
 
@@ -37,6 +37,14 @@ POINTS = 1 << 22
 ROUNDING = 1e-15
 #: Outputs of continuous distributions may be rounded to multiples of this: cells end half-way between two.
 GRAIN = 2.0**-20
+#: The grain of a distribution whose central half is narrower than `GRAIN`, as a part of that half: cells as wide as
+#: `GRAIN` would hold all of it, and no other scale would show.
+NARROW = 2.0**-20
+#: Distances of doubles at its centre that the central half of a continuous distribution has at least. The rounding of
+#: outputs moves the ends of cells by half a distance, which is worth less than a nat in 10^8 draws.
+DOUBLES = 2.0**12
+#: By how much a distribution function may decrease from one end of a cell to the next, by rounding.
+DECREASE = 1e-12
 
 
 #: Units in the last place by which a computed lattice point may be off: the step's own rounding, that of the product,
@@ -56,6 +64,48 @@ class Scalar(Protocol):
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Probability of a value at most x."""
         ...
+
+
+def check_scalar(law: Scalar, name: str) -> None:
+    """Check what cells are made from: the centre, the step, and the distribution function.
+
+    Parameters
+    ----------
+    law : Scalar
+        The stated distribution.
+    name : str
+        What it is the distribution of, for the error.
+
+    Raises
+    ------
+    SpecificationError
+        If the centre is no finite number, the step no positive one, or the function does not take arrays.
+    """
+    loc, step = getattr(law, "loc", None), getattr(law, "step", None)
+    if isinstance(loc, bool) or not isinstance(loc, int | float | np.integer | np.floating) or not math.isfinite(loc):
+        raise SpecificationError(f"the distribution of {name} needs loc, a finite number: its centre; got {loc!r}")
+    if step is not None:
+        check_finite(step=check_positive(f"the step of the distribution of {name}", step))
+    try:
+        found = np.asarray(law.cdf(np.array([float(loc), float(loc) + 1.0])), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SpecificationError(f"the cdf of {name} must take an array of numbers: {error}") from None
+    if found.shape != (2,):
+        raise SpecificationError(f"the cdf of {name} must take an array: of 2 numbers it gives shape {found.shape}")
+
+
+def _differences(below: FloatArray, edges: FloatArray, name: str) -> FloatArray:
+    """Probabilities of cells, from those below their ends; a function that decreases has none."""
+    mass = np.diff(below)
+    wrong = np.flatnonzero(~(mass >= -DECREASE))
+    if len(wrong):
+        ends = [-math.inf, *edges.tolist(), math.inf]
+        i = int(wrong[0])
+        raise SpecificationError(
+            f"the cdf of {name} must grow from 0 to 1: it is {below[i]:.6g} at {ends[i]:.6g} and {below[i + 1]:.6g} at "
+            f"{ends[i + 1]:.6g}"
+        )
+    return np.maximum(mass, 0.0)
 
 
 def _targets(resolution: int) -> list[float]:
@@ -96,7 +146,9 @@ def _intervals(
     nested.append(edges_of(np.arange(1, RESOLUTIONS[-1]) / RESOLUTIONS[-1]))
     edges = np.unique(np.concatenate(nested))
     below = np.concatenate([[0.0], law.cdf(edges), [1.0]])
-    view = View(name, np.diff(below) + ROUNDING, _labels(edges, words), f"{name} is not a finite number")
+    view = View(
+        name, _differences(below, edges, name) + ROUNDING, _labels(edges, words), f"{name} is not a finite number"
+    )
     merges: list[Merge] = []
     size = len(edges) + 1
     for own in nested[1:]:
@@ -127,7 +179,7 @@ def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
     rounding : float or None
         Step of the outputs' lattice; None if they are not rounded.
     """
-    grain = GRAIN if rounding is None else rounding
+    grain = _find_grain(law, name) if rounding is None else rounding
 
     def edges_of(targets: FloatArray) -> FloatArray:
         return (np.floor(_quantiles(law, float(law.loc), targets) / grain) + 0.5) * grain
@@ -152,6 +204,32 @@ def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
         return np.where(good, np.searchsorted(edges, values), cells)
 
     return Cells(view, index, merges)
+
+
+def _find_grain(law: Scalar, name: str) -> float:
+    """Step of the lattice that outputs may be on.
+
+    It is `GRAIN`, and `NARROW` of the central half of the probability where that is narrower than `GRAIN`.
+
+    Valid because: any ends of cells are, of outputs that are not rounded. Those that are, to `GRAIN`, are nearly all
+    one number if the distribution is as narrow as that, and do not follow it.
+
+    Raises
+    ------
+    SpecificationError
+        If the central half is narrower than `DOUBLES` distances of doubles, which are no continuous numbers then.
+    """
+    centre = float(law.loc)
+    low, high = _quantiles(law, centre, np.array([0.25, 0.75])).tolist()
+    width, distance = high - low, math.ulp(max(abs(low), abs(high)))
+    if not width:  # half of the probability on one number
+        return GRAIN
+    if width < DOUBLES * distance:
+        raise SpecificationError(
+            f"the central half of the distribution of {name} is {width:.6g} wide at {centre:.6g}, where doubles are "
+            f"{distance:.6g} apart: their rounding shows; state a distribution nearer to 0, or the rounding of outputs"
+        )
+    return GRAIN if width >= GRAIN else max(2.0 ** math.floor(math.log2(NARROW * width)), 2.0**-1000)
 
 
 def _format_interval(a: float, name: str, b: float) -> str:

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -445,6 +446,35 @@ def test_a_law_that_is_none_is_refused() -> None:
         cells_of("Laplace")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        ({"loc": None}, "needs loc.*None"),
+        ({"loc": math.nan}, "needs loc.*nan"),
+        ({"cdf": lambda x: np.full(np.shape(x), math.nan)}, "from 0 to 1: it is 0 at -inf and nan at"),
+        ({"cdf": lambda x: 0.5 + 0.5 * math.erf(x)}, "must take an array"),
+        ({"cdf": lambda x: 0.5 + 0.0 * np.sum(x)}, r"gives shape \(\)"),
+        ({"step": 0.0}, "step .* positive number, got 0.0"),  # it was called a deviation
+        ({"step": math.nan}, "step .* positive number, got nan"),
+    ],
+)
+def test_a_law_of_numbers_that_is_none_is_refused(law: dict[str, Any], message: str) -> None:
+    made = SimpleNamespace(**{"loc": 0.0, "cdf": stats.norm.cdf, **law})
+    with pytest.raises(SpecificationError, match=message):
+        cells_of(made)  # type: ignore[arg-type]
+
+
+def test_narrow_laws_have_cells_within_their_width() -> None:
+    # All of it lay in one cell as wide as the rounding that outputs may have: twice the scale was consistent.
+    for loc in (0.0, 1.0):
+        narrow = cells_of(LaplaceLaw(loc, 1e-9)).views[0]
+        assert len(narrow.labels) == len(cells_of(LaplaceLaw(loc, 1.0)).views[0].labels)
+    # Where doubles are 1/8 apart, their rounding is a deviation of Laplace noise of scale 1.
+    with pytest.raises(SpecificationError, match=r"1\.375 wide at 1e\+15, where doubles are 0\.125 apart"):
+        cells_of(LaplaceLaw(1e15, 1.0))
+    cells_of(LaplaceLaw(1e12, 1.0))
+
+
 # ----------------------------------------------------------------------------------------- audits
 
 
@@ -599,6 +629,9 @@ def test_what_is_asked_is_checked() -> None:
         StatedLaw(Rolls(), error=0.0)
     with pytest.raises(SpecificationError, match="rounding must be"):
         StatedLaw(Rolls(), rounding=-1.0)
+    for endless in ({"error": math.inf}, {"rounding": math.inf}):
+        with pytest.raises(SpecificationError, match="finite number, got inf"):
+            StatedLaw(Rolls(), **endless)
 
 
 def test_results_fit_the_schema_and_the_reports() -> None:
