@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -54,7 +54,8 @@ class Adversary(ABC):
         Parameters
         ----------
         ask : callable
-            From tables to releases: from shape (trials, rows, columns) to (trials, columns).
+            From tables to releases: from shape (trials, rows, columns), integers 0 and 1, to (trials, columns). It
+            answers about n tables, in one call or in several.
         n : int
             Number of games.
         rng : numpy.random.Generator
@@ -86,5 +87,6 @@ class Adversary(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Its parameters, for the report."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        named = [field.name for field in fields(self)] if is_dataclass(self) else list(vars(self))
+        values = {name: getattr(self, name) for name in named}
         return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}

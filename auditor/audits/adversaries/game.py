@@ -13,6 +13,7 @@ from auditor.audits.adversaries.releases import Unit, check_unit, release_tables
 from auditor.audits.context import Question
 from auditor.audits.dependence import Trace, confirm_refutation, look_again, looked_at
 from auditor.audits.finish import Conclusion, finish_audit, labels_of
+from auditor.audits.given_numbers import read_numbers
 from auditor.audits.independence import UNTESTED, Independence, check_independence
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.privacy_loop import Settings
@@ -36,6 +37,8 @@ STAKES: FloatArray = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8,
 COARSER = 4
 #: Halvings of the interval in which a level is sought: 50 leave nothing that a reader could see.
 _HALVINGS = 50
+#: By how much a score may miss a part of the bits, or the bound of a larger level be smaller, by rounding.
+_WHOLE = 1e-6
 #: Levels beyond this are reported as infinite.
 _HIGHEST = 40.0
 
@@ -72,16 +75,46 @@ class Game:
 
     @keep_apart()
     def __call__(self, data: object, n: int, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002 - it makes up data
-        """Scores of n games, shape (n,)."""
-        scores = np.asarray(self.adversary.play(self.asking(rng), n, rng), dtype=np.float64)
+        """Scores of n games, shape (n,).
+
+        Raises
+        ------
+        SpecificationError
+            If the adversary asks about more than n tables, or about others than of zeros and ones, or if its scores are
+            not n numbers in [0, 1], which are parts of its bits where it names some.
+
+        Notes
+        -----
+        Valid because: a guarantee bounds what one release of a table of zeros and ones tells. Two releases of a secret,
+        or an entry of 5, tell more than it speaks of, and a score that is no part of the bits has no number of right
+        ones; each would refute what holds.
+        """
+        scores = read_numbers(
+            f"{self.adversary}: scores must be numbers", self.adversary.play(self.asking(rng, n), n, rng)
+        )
         if scores.shape != (n,) or not ((scores >= 0) & (scores <= 1)).all():
             raise SpecificationError(f"{self.adversary}: expected {n} scores in [0, 1], got {scores!r}")
+        bits = self.adversary.bits
+        if bits:
+            wrong = np.flatnonzero(np.abs(scores * bits - np.rint(scores * bits)) > _WHOLE)
+            if len(wrong):
+                raise SpecificationError(
+                    f"{self.adversary}: expected parts of {bits} bits as scores, got {scores[wrong[0]]:.6g}; a score "
+                    "of another kind has bits = 0"
+                )
         return scores
 
-    def asking(self, rng: np.random.Generator) -> Ask:
-        """What the adversary asks with."""
+    def asking(self, rng: np.random.Generator, games: int) -> Ask:
+        """What the adversary asks with in so many games."""
+        asked = 0
 
         def ask(stack: Stack) -> FloatArray:
+            nonlocal asked
+            asked += self._check_tables(stack)
+            if asked > games:
+                raise SpecificationError(
+                    f"{self.adversary}: expected one question a game, got {asked} tables in {games} games"
+                )
             with GuardedCall("the target", f"releases of {len(stack)} tables", self.limit):
                 found: FloatArray = call_target(release_tables, self.target, stack, rng)
             rows = stack.shape[1]
@@ -91,6 +124,18 @@ class Game:
             return np.clip(np.nan_to_num(counts, nan=rows / 2, posinf=rows, neginf=0.0), 0.0, rows)
 
         return ask
+
+    def _check_tables(self, stack: Stack) -> int:
+        """Number of tables, which are of zeros and ones."""
+        if not isinstance(stack, np.ndarray) or stack.ndim != 3 or stack.dtype.kind not in "biu":
+            raise SpecificationError(
+                f"{self.adversary}: expected tables as integers of shape (trials, rows, columns), got {stack!r:.200}"
+            )
+        if stack.size and not (stack.min() >= 0 and stack.max() <= 1):
+            raise SpecificationError(
+                f"{self.adversary}: expected tables of zeros and ones, got entries from {stack.min()} to {stack.max()}"
+            )
+        return len(stack)
 
     def most(self, guarantee: Guarantee, level: float) -> float:
         """Largest expected score that a level of the guarantee allows.
@@ -118,10 +163,13 @@ class Game:
         seen: list[Stack] = []
 
         def ask(stack: Stack) -> FloatArray:
+            self._check_tables(stack)
             seen.append(stack)
             return np.zeros((stack.shape[0], stack.shape[2]))
 
         self.adversary.play(ask, 1, rng)
+        if not seen or not len(seen[0]):
+            raise SpecificationError(f"{self.adversary}: expected one question a game, got none")
         table: Stack = seen[0][0]
         return table
 
@@ -306,7 +354,7 @@ def _play(game: Game, sampler: Sampler, guarantee: Guarantee, settings: Settings
     if guarantee.level > 0:
         grid = np.union1d(grid, guarantee.level)
     levels = np.concatenate([[guarantee.level], grid])
-    means = np.array([game.most(guarantee, float(level)) for level in levels])
+    means = _find_allowed(game, guarantee, levels)
     played = _PlayedGames(levels, means, MeanWealth(means, STAKES), bits_of(game.adversary, guarantee))
     loop = ChunkLoop(CHUNKS, settings.draws, settings.seconds, settings.chunks)
     for chunk in loop:
@@ -317,6 +365,25 @@ def _play(game: Game, sampler: Sampler, guarantee: Guarantee, settings: Settings
             break
     played.truncated_by = loop.truncated_by
     return played
+
+
+def _find_allowed(game: Game, guarantee: Guarantee, levels: FloatArray) -> FloatArray:
+    """Largest expected score at the claimed level and then at others, which increase."""
+    means = np.array([game.most(guarantee, float(level)) for level in levels])
+    wrong = np.flatnonzero(~((means > 0) & (means <= 1)))
+    if len(wrong):
+        i = int(wrong[0])
+        raise SpecificationError(
+            f"{game.adversary}: its largest expected score must be in (0, 1], got {means[i]:.6g} at {levels[i]:.6g}"
+        )
+    less = np.flatnonzero(np.diff(means[1:]) < -_WHOLE)
+    if len(less):
+        i = int(less[0]) + 1
+        raise SpecificationError(
+            f"{game.adversary}: its largest expected score must grow with the level, got {means[i]:.6g} at "
+            f"{levels[i]:.6g} and {means[i + 1]:.6g} at {levels[i + 1]:.6g}"
+        )
+    return means
 
 
 def _scores(sampler: Sampler, n: int, chunk: str | int) -> tuple[Place, FloatArray]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.audits.adversaries import Adversary, Ask, Game, run_game
@@ -196,6 +198,61 @@ def test_answers_of_another_shape_are_an_error_that_shows_them(answer: Any) -> N
     found = audited(target, PureDP(1.0), Reading(), independence=False)
     assert found.verdict == Verdict.ERROR
     assert "expected 20 numbers for each of" in found.message
+
+
+class Strategy(Adversary):
+    """A third party's: it plays as it was told, and no dataclass."""
+
+    name = "strategy"
+    bits = 1
+
+    def __init__(
+        self, play: Callable[[Ask, NDArray[np.int8]], Any], most: Callable[[float], float] = math.tanh
+    ) -> None:
+        self._play, self._most = play, most
+
+    def play(self, ask: Ask, n: int, rng: np.random.Generator) -> Any:
+        return self._play(ask, rng.integers(0, 2, (n, 1, 1), dtype=np.int8))
+
+    def most(self, guarantee: Guarantee, level: float) -> float:
+        return self._most(level)
+
+    def __str__(self) -> str:
+        return "a strategy"
+
+
+@pytest.mark.parametrize(
+    ("play", "message"),
+    [
+        # Three releases of a secret tell more than one: exact randomised response was a violation.
+        (
+            lambda ask, secret: (ask(secret) + ask(secret) + ask(secret))[:, 0] > 1.5,
+            "one question a game, got 8 tables",
+        ),
+        # Each was rounded to a right guess, and 0.55 in every game a violation.
+        (lambda ask, secret: np.full(len(ask(secret)), 0.55), "parts of 1 bits as scores, got 0.55"),
+        (lambda ask, secret: ask(5 * secret + 2)[:, 0] > 2, "zeros and ones, got entries from"),
+        (lambda ask, secret: ask(1.0 * secret)[:, 0] > 0.5, "tables as integers"),
+        (lambda ask, secret: np.zeros(len(secret)), "one question a game, got none"),
+        (lambda ask, secret: ["a"] * len(ask(secret)), "scores must be numbers"),
+        (lambda ask, secret: ask(secret)[:, 0] * math.nan, "scores in"),
+    ],
+)
+def test_what_a_strategy_may_do_is_checked(play: Callable[..., Any], message: str) -> None:
+    game, rng = Game(Responses(1.0), Strategy(play)), np.random.default_rng(1)
+    with pytest.raises(SpecificationError, match=message):
+        game(None, 4, rng)
+        game.table(rng)
+
+
+@pytest.mark.parametrize(
+    ("most", "message"),
+    [(lambda _: 0.0, "got 0 at"), (lambda _: math.nan, "got nan"), (lambda t: 1 / (1 + t), "grow with the level")],
+)
+def test_the_bound_of_a_strategy_is_checked(most: Callable[[float], float], message: str) -> None:
+    game = Game(Responses(1.0), Strategy(lambda ask, secret: ask(secret)[:, 0] > 0.5, most))
+    with pytest.raises(SpecificationError, match=message):
+        run_game(game, PureDP(1.0), Settings(), Question())
 
 
 def test_noise_that_is_shared_between_draws_is_a_finding() -> None:
