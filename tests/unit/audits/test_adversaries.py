@@ -241,8 +241,7 @@ class Strategy(Adversary):
 def test_what_a_strategy_may_do_is_checked(play: Callable[..., Any], message: str) -> None:
     game, rng = Game(Responses(1.0), Strategy(play)), np.random.default_rng(1)
     with pytest.raises(SpecificationError, match=message):
-        game(None, 4, rng)
-        game.table(rng)
+        _ = game(None, 4, rng), game.table(rng)
 
 
 @pytest.mark.parametrize(
