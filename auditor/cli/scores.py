@@ -51,6 +51,9 @@ def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np
         raise SpecificationError(f"{what}, got {type(found).__name__}")
     if path.suffix.lower() == ".csv" and missing == "error":
         _refuse_empty_lines(path)
+    for k, value in enumerate(found, 1):  # one text makes texts of all numbers of a column
+        if isinstance(value, str) and not _is_number(value):
+            raise SpecificationError(f"{what}: score {k} is {value!r}")
     values = read_numbers(what, [np.nan if v is None else v for v in found])
     if values.ndim != 1:
         raise SpecificationError(f"{str(path)!r} must hold a list of numbers, got shape {values.shape}")

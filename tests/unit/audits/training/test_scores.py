@@ -201,6 +201,7 @@ def test_the_command_refuses_what_it_cannot_read(dpaudit: Command, tmp_path: Pat
     (tmp_path / "in.csv").write_text("loss,name\n1.5,a\n,b\n", encoding="utf-8")
     (tmp_path / "out.json").write_text("[1.0, null, 2.0]", encoding="utf-8")
     (tmp_path / "words.json").write_text('["a", "b"]', encoding="utf-8")
+    (tmp_path / "mixed.csv").write_text("loss\n1.5\noops\n", encoding="utf-8")
     (tmp_path / "some.json").write_text("[1.0, 2.0]", encoding="utf-8")
     (tmp_path / "series.json").write_text('{"7": 1.0, "9": 2.0}', encoding="utf-8")  # as pandas writes one
     (tmp_path / "blank.csv").write_text("loss\n1.5\n\n2.5\n", encoding="utf-8")
@@ -218,6 +219,7 @@ def test_the_command_refuses_what_it_cannot_read(dpaudit: Command, tmp_path: Pat
         (("twice.csv", "some.json", "--column", "loss"), "2 columns of the name 'loss'"),
         (("out.json", "some.json"), "score 2 is missing"),
         (("words.json", "some.json"), "words.json"),
+        (("mixed.csv", "some.json"), "score 2 is 'oops'"),  # not the first one, which is a number
         (("none.json", "some.json"), "none.json"),
         (("some.json", "some.json", "--column", "loss"), "no columns"),
         (("series.json", "some.json"), "must hold an array of numbers, got dict"),
