@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from auditor.audits.accuracy.base import Theorem
 from auditor.audits.context import Question
 from auditor.audits.finish import labels_of
+from auditor.audits.given_numbers import read_numbers
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import decide_verdict
 from auditor.errors import SpecificationError
@@ -99,6 +100,21 @@ class Inequality(Theorem):
         apart = abs(_relative_difference(left, right)) if self.comparison == "==" else _relative_difference(left, right)
         return apart - self.tolerance
 
+    def _read_rows(self, given: Any) -> list[Any]:
+        if not isinstance(given, Iterable):
+            raise SpecificationError(f"{self.statement}: expected a list of rows, got {given!r}")
+        return list(given)
+
+    def _read_row(self, row: Any) -> Row:
+        if not isinstance(row, tuple | list) or len(row) != 3:
+            raise SpecificationError(f"{self.statement}: expected rows of (case, left, right), got {row!r}")
+        left, right = (
+            read_numbers(f"{self.statement}: {row[0]}: both sides must be numbers", side) for side in row[1:]
+        )
+        if left.size != 1 or right.size != 1:
+            raise SpecificationError(f"{self.statement}: {row[0]}: expected a number on each side, got {row!r}")
+        return str(row[0]), left.item(), right.item()
+
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Compute the rows and compare; ``subject`` is a function that returns them.
 
@@ -109,7 +125,7 @@ class Inequality(Theorem):
         Valid because: both sides are computed by the experiment, with a relative error below the tolerance.
         """
         compute: Callable[[], Sequence[Row]] = subject
-        rows = [(str(label), float(left), float(right)) for label, left, right in compute()]
+        rows = [self._read_row(row) for row in self._read_rows(compute())]
         if not rows:
             raise SpecificationError(f"{self.statement}: expected at least one row, got none")
         excesses = [self.excess(left, right) for _, left, right in rows]

@@ -117,6 +117,19 @@ class Setting:
     at_most: float = float("nan")
 
 
+def check_setting(built: Any) -> Setting:
+    """Check what a claim's function built.
+
+    Raises
+    ------
+    SpecificationError
+        If it is no `Setting`.
+    """
+    if not isinstance(built, Setting):
+        raise SpecificationError(f"expected a Setting, got {built!r}")
+    return built
+
+
 class Draw(Protocol):
     """Source of n errors at a setting, given a key."""
 
@@ -278,9 +291,15 @@ def errors_of(error: ErrorOf, outputs: Batch, n: int) -> Array:
     Raises
     ------
     SpecificationError
-        If the errors are not n numbers of at least 0.
+        If the errors are not n numbers of at least 0, or cannot be measured.
     """
-    found = read_numbers("errors must be numbers", error(outputs))
+    try:
+        measured = error(outputs)
+    except SpecificationError:
+        raise
+    except Exception as raised:
+        raise SpecificationError(f"the error function raised {type(raised).__name__}: {raised}") from raised
+    found = read_numbers("errors must be numbers", measured)
     if found.shape != (n,):
         raise SpecificationError(f"the error of {n} outputs must be an array of shape ({n},), got {found.shape}")
     found = np.where(np.isnan(found), np.inf, found)

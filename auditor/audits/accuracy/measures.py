@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits.accuracy.errors import ErrorSampler, Setting
+from auditor.audits.accuracy.errors import ErrorSampler, check_setting
 from auditor.audits.accuracy.smallest import Search, bisect_parameter
-from auditor.errors import SpecificationError
+from auditor.audits.given_numbers import read_numbers
+from auditor.errors import SpecificationError, check_finite, check_positive
 from auditor.evidence.bernoulli import order_limits
 
 Array = NDArray[np.float64]
@@ -89,7 +90,7 @@ class Quantile(Measure):
     def __call__(self, subject: Any, effort: Effort) -> Point:
         """Order statistics of the errors."""
         n = effort.n
-        errors = np.sort(effort.draw(_setting(subject), n, effort.key))
+        errors = np.sort(effort.draw(check_setting(subject), n, effort.key))
         low, high = order_limits(n, self.q, effort.alpha)
         rank = min(max(math.ceil(self.q * n), 1), n) - 1
         # The quantile of a resampled set is the draw whose rank is about Beta distributed.
@@ -118,10 +119,13 @@ class Mean(Measure):
 
     bound: float
 
+    def __post_init__(self) -> None:
+        check_finite(bound=check_positive("the bound of errors", self.bound))
+
     def __call__(self, subject: Any, effort: Effort) -> Point:
         """Mean of the errors."""
         n = effort.n
-        errors = effort.draw(_setting(subject), n, effort.key)
+        errors = effort.draw(check_setting(subject), n, effort.key)
         if errors.max() > self.bound:
             raise SpecificationError(f"an error of {errors.max():.6g} is above the stated bound of {self.bound:.6g}")
         mean, log = float(errors.mean()), math.log(4 / effort.alpha)
@@ -195,14 +199,8 @@ class Exactly(Measure):
     def __call__(self, subject: Any, effort: Effort) -> Point:
         """The number itself."""
         del effort
-        value = float(subject)
+        value = float(read_numbers("an exact number must be one", subject).reshape(()))
         return Point(value, value, value, np.full(REPLICATES, value), exact=True)
 
     def __str__(self) -> str:
         return self.what
-
-
-def _setting(subject: Any) -> Setting:
-    if not isinstance(subject, Setting):
-        raise SpecificationError(f"expected a Setting, got {subject!r}")
-    return subject

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
-from auditor.audits.accuracy.errors import ErrorSampler, Setting, find_failures
+from auditor.audits.accuracy.errors import ErrorSampler, Setting, check_setting, find_failures
 from auditor.audits.context import Question
 from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import Independence
@@ -85,7 +85,7 @@ class PhaseDiagram(Theorem):
     def place(self, subject: Any) -> Setting:
         """The last cell, the largest one."""
         build: Place = subject
-        return build(self.xs[-1], self.ys[-1])
+        return check_setting(build(self.xs[-1], self.ys[-1]))
 
     @property
     def places(self) -> int:
@@ -144,7 +144,9 @@ class PhaseDiagram(Theorem):
         draws, threshold = max(settings.draws // len(places), 1), -math.log10(alpha)
 
         def measure(draw: ErrorSampler) -> list[dict[str, Any]]:
-            return [_cell(place, build(*place), stated.get(place), draw, draws, alpha) for place in places]
+            return [
+                _cell(place, check_setting(build(*place)), stated.get(place), draw, draws, alpha) for place in places
+            ]
 
         def breaking(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
             return [cell for cell in cells if cell["stated"] and cell["log10_e_value"] >= threshold]

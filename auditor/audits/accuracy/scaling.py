@@ -103,6 +103,8 @@ class PowerLaw(Theorem):
                 f"the growth in {self.parameter} decides nothing (criterion=False) and there is no curve: such a claim "
                 "cannot fail"
             )
+        if not self.criterion:
+            _ = self.curve_exponent  # which the statement names: here an error names the entry
         if self.figure is not None:
             self.figure.places(self.at)
 
@@ -148,7 +150,7 @@ class PowerLaw(Theorem):
         """
         if self.curve is None:
             return None
-        y = np.log(np.array([float(self.curve(x)) for x in self.at]) / self._factors())
+        y = np.log(self._read_function("curve", self.curve) / self._factors())
         return float(np.polyfit(np.log(np.array(self.at)), y, 1)[0])
 
     def __repr__(self) -> str:
@@ -265,7 +267,17 @@ class PowerLaw(Theorem):
         return finish_audit(labels, question.private, collect, conclude)
 
     def _factors(self) -> Array:
-        return np.array([1.0 if self.log_factor is None else float(self.log_factor(x)) for x in self.at])
+        return np.ones(len(self.at)) if self.log_factor is None else self._read_function("log_factor", self.log_factor)
+
+    def _read_function(self, name: str, function: Callable[[float], float]) -> Array:
+        """Values of the curve or the factor, which are positive: nothing exceeds a bound that is NaN."""
+        found = [function(x) for x in self.at]
+        for x, value in zip(self.at, found, strict=True):
+            if not isinstance(value, int | float | np.integer | np.floating) or not 0 < value < math.inf:
+                raise SpecificationError(
+                    f"{name} must be a finite number above 0, got {value!r} at {self.parameter} = {x:g}"
+                )
+        return np.array(found, dtype=np.float64)
 
     def _fit(self, points: Sequence[Point]) -> dict[str, Any]:
         """Exponents, intervals and slack, as a result holds them."""
@@ -294,7 +306,7 @@ class PowerLaw(Theorem):
         # A quantile of outputs on a lattice may be the same in all replicates; the fit is in the interval all the same.
         low, high = min(low, slope), max(high, slope)
         certified = self._growth(points)
-        curve = None if self.curve is None else np.array([float(self.curve(a)) for a in self.at])
+        curve = None if self.curve is None else self._read_function("curve", self.curve)
         slack = None
         if curve is not None:
             slack = (values / curve if self.benefit else curve / values).tolist()
@@ -342,7 +354,7 @@ class PowerLaw(Theorem):
     def _decide_verdict(self, points: Sequence[Point], found: dict[str, Any]) -> tuple[Verdict, str]:
         # A bound that is attained is not exceeded by the rounding of what was computed.
         slack = 1 - TOLERANCE if self.benefit else 1 + TOLERANCE
-        bounds = [None if self.curve is None else float(self.curve(a)) * slack for a in self.at]
+        bounds = [None if point["curve"] is None else point["curve"] * slack for point in found["points"]]
         over = [
             f"{self.parameter} = {a:g}"
             for a, point, bound in zip(self.at, points, bounds, strict=True)
@@ -352,6 +364,9 @@ class PowerLaw(Theorem):
             found["outcome"] = "bound broken"
             return Verdict.DEVIATION, f"the bound is {'missed' if self.benefit else 'exceeded'} at {', '.join(over)}"
         if not self.criterion:
+            if self.drawn and all(math.isinf(p.high) if self.benefit else p.low <= 0 for p in points):
+                found["outcome"] = "not told apart"
+                return Verdict.INCONCLUSIVE, "the draws are too few to find a broken bound at any value"
             found["outcome"] = "bound holds"
             return Verdict.CONSISTENT, ""
         lower, upper = found["growth_lower"], found["growth_upper"]
@@ -360,6 +375,10 @@ class PowerLaw(Theorem):
             found["outcome"] = "worse than claimed"
             shown = f"at least {lower:.4g}" if too_fast else f"at most {upper:.4g}"
             return Verdict.DEVIATION, f"the exponent of {self.parameter} is {shown}, {self.exponent:.4g} is claimed"
+        worse = ([lower] if self.both or not self.benefit else []) + ([upper] if self.both or self.benefit else [])
+        if all(map(math.isinf, worse)):
+            found["outcome"] = "not told apart"
+            return Verdict.INCONCLUSIVE, "the draws are too few for a limit of the growth"
         low, high = found["exponent_lower"], found["exponent_upper"]
         if low > self.exponent + self.within if self.benefit else high < self.exponent - self.within:
             found["outcome"] = "looser: the measured number does better"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
-from auditor.audits.accuracy.errors import ErrorSampler, Setting, find_failures
+from auditor.audits.accuracy.errors import ErrorSampler, Setting, check_setting, find_failures
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.context import Question
 from auditor.audits.finish import Conclusion, finish_audit, labels_of
@@ -285,7 +285,7 @@ def bisect_parameter(
     found, share = SearchPath(), alpha / search.evaluations
 
     def place(value: float) -> None:
-        setting = build(int(value) if search.integer else value)
+        setting = check_setting(build(int(value) if search.integer else value))
         left = draws - sum(step["draws"] for step in found.steps)
         budget = max(math.ceil(PART * left), CHUNKS.first)
         decision = decide_setting(setting, draw, budget, search.beta, share, *key, len(found.steps))
@@ -371,8 +371,7 @@ class SmallestParameter(Theorem):
 
     def place(self, subject: Any) -> Setting:
         """Where the theorem's own value is."""
-        setting: Setting = subject(int(self.claimed) if self.search.integer else self.claimed)
-        return setting
+        return check_setting(subject(int(self.claimed) if self.search.integer else self.claimed))
 
     def trial(self, subject: Any) -> tuple[Theorem, Any]:
         """The failure rate at the theorem's value."""
@@ -396,7 +395,7 @@ class SmallestParameter(Theorem):
         draw, search = ErrorSampler(settings.seed, question.id, settings.limit), self.search
 
         def measure(draw: ErrorSampler) -> tuple[Decision, SearchPath]:
-            setting = subject(int(self.claimed) if search.integer else self.claimed)
+            setting = self.place(subject)
             labels.update(mechanism=describe_target(setting.mechanism), source_hash=source_hash(setting.mechanism))
             own = decide_setting(setting, draw, settings.draws // 2, search.beta, settings.alpha / 2, "claimed")
             return own, bisect_parameter(subject, search, draw, settings.draws // 2, settings.alpha / 2)

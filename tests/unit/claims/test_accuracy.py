@@ -19,6 +19,8 @@ from auditor.audits.accuracy import (
     Expectation,
     HighProbability,
     Largest,
+    Mean,
+    PhaseDiagram,
     PowerLaw,
     Quantile,
     Setting,
@@ -443,6 +445,43 @@ def test_an_exponent_needs_a_draw_at_each_value() -> None:
     claim = PowerLaw("m", tuple(range(1, 41)), 1.0, Quantile(), (0.5, 1.5))
     with pytest.raises(SpecificationError, match="32 draws are less than one at each of 40 values"):
         check(claim, lambda m: crossing_at(20.0 * m, 0.1), draws=32)
+
+
+def test_too_few_draws_for_any_limit_are_inconclusive() -> None:
+    # Median limits need ten draws and more: whatever was drawn, nothing would have been refuted.
+    for options in ({}, {"curve": lambda x: 2.0 * x, "criterion": False}):
+        result = check(PowerLaw("x", (1.0, 2.0, 4.0, 8.0), 1.0, Quantile(), **options), power(1.0), draws=32)
+        assert result.verdict == Verdict.INCONCLUSIVE, result
+        assert "the draws are too few" in result.message
+
+
+@pytest.mark.parametrize("value", [math.nan, 0.0, -1.0, math.inf, "1"])
+def test_a_bound_that_is_no_number_above_zero_is_refused(value: Any) -> None:
+    shown = f"got {re.escape(repr(value))} at x = 1"
+    with pytest.raises(SpecificationError, match=f"curve must be .*{shown}"):  # nothing exceeds NaN: it held
+        PowerLaw("x", (1.0, 2.0, 4.0), 1.0, Exactly(), curve=lambda _: value, criterion=False)
+    with pytest.raises(SpecificationError, match=f"log_factor must be .*{shown}"):
+        check(PowerLaw("x", (1.0, 2.0, 4.0), 1.0, Exactly(), log_factor=lambda _: value), float)
+
+
+def test_what_is_built_is_checked() -> None:
+    for theorem in (
+        SmallestParameter("n", 3, Search(0.1, 1, 9)),
+        PhaseDiagram("x", "y", (1.0, 2.0), (1.0, 2.0), lambda x, y: 0.5, lambda x, y: None),
+    ):
+        with pytest.raises(SpecificationError, match="expected a Setting, got None"):
+            check(theorem, lambda *values: None)
+    with pytest.raises(SpecificationError, match="the error function raised ValueError: math domain error"):
+        errors_of(lambda outputs: math.sqrt(-1), np.zeros(2), 2)
+    with pytest.raises(SpecificationError, match="bound of errors must be a positive number, got -1"):
+        Mean(-1.0)
+
+
+@pytest.mark.parametrize("rows", [5, [("a", 1.0)], [("a", "x", 1.0)], [("a", 1j, 1.0)], [("a", [1.0, 2.0], 1.0)]])
+def test_rows_that_are_none_are_refused(rows: Any) -> None:
+    shown = rows if isinstance(rows, int) else rows[0][1] if len(rows[0]) == 3 and isinstance(rows[0][1], str) else ""
+    with pytest.raises(SpecificationError, match=f"s: .*got .*{shown}"):
+        check(Inequality("s"), lambda: rows)
 
 
 def test_what_an_exponent_needs() -> None:
