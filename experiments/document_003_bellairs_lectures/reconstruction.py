@@ -45,9 +45,10 @@ _SIZES = (32.0, 64.0, 128.0)
 #: 1e-6 / 2000, and the 2,400 of full runs 0.01. Each is a linear programme, and at n = 256 takes 30 ms.
 _BETA = 0.1
 _DECIDED = {"smoke": 240, "standard": 240, "full": 2_400}
-#: A scaling has three sizes, which share them; the searches are five programmes each.
-_SEARCHES = {"smoke": 33, "standard": 90, "full": 900}
-_GROWTH = {"smoke": 33, "standard": 360, "full": 1_800}
+#: A scaling has three sizes, which share them: 22 each have limits of their median at the alpha of a whole run. The
+#: searches are five programmes each.
+_SEARCHES = {"smoke": 66, "standard": 90, "full": 900}
+_GROWTH = {"smoke": 66, "standard": 360, "full": 1_800}
 #: Where a target or an attack is far from what is claimed: 10 to 60 games are enough.
 _BROKEN = {"smoke": 200, "standard": 400, "full": 2_000}
 _FIGURE = "Reconstruction from 4n random counts"

@@ -233,8 +233,8 @@ def _examples() -> Iterator[Draft]:
             )
         },
         case="realizable_fixed_m_simulated",
-        # 20 runs at each of four sizes, 20 milliseconds each.
-        draws={"smoke": 48, "standard": 200},
+        # Runs at each of four sizes, 20 milliseconds each: 23 have limits of their median at the alpha of a whole run.
+        draws={"smoke": 92, "standard": 200},
     )
 
 
