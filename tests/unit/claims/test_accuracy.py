@@ -258,10 +258,11 @@ def test_a_claim_that_cannot_be_is_refused(arguments: tuple[float, float], messa
 
 
 def test_a_claim_of_another_type_is_refused() -> None:
+    no_float: Any = np.complex128(1.0)
     for build, message in (
-        (lambda: HighProbability(np.complex128(1.0), 0.1), "got np.complex128"),
+        (lambda: HighProbability(no_float, 0.1), "got np.complex128"),
         (lambda: HighProbability(1.0, 0.1, strict="no"), "'no'"),  # type: ignore[arg-type]
-        (lambda: Expectation(np.complex128(1.0)), "got np.complex128"),
+        (lambda: Expectation(no_float), "got np.complex128"),
         (lambda: Expectation(1.0, exact=math.nan), "nan"),
     ):
         with pytest.raises(SpecificationError, match=message):
@@ -449,7 +450,8 @@ def test_an_exponent_needs_a_draw_at_each_value() -> None:
 
 def test_too_few_draws_for_any_limit_are_inconclusive() -> None:
     # Median limits need ten draws and more: whatever was drawn, nothing would have been refuted.
-    for options in ({}, {"curve": lambda x: 2.0 * x, "criterion": False}):
+    bounded: dict[str, Any] = {"curve": lambda x: 2.0 * x, "criterion": False}
+    for options in ({}, bounded):
         result = check(PowerLaw("x", (1.0, 2.0, 4.0, 8.0), 1.0, Quantile(), **options), power(1.0), draws=32)
         assert result.verdict == Verdict.INCONCLUSIVE, result
         assert "the draws are too few" in result.message
