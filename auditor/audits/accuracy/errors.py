@@ -16,7 +16,7 @@ from auditor.errors import SpecificationError
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch
 from auditor.targets.sampler import Call, Prefetch, Sampler
-from auditor.targets.values import strip_type
+from auditor.targets.values import Raised, strip_type
 
 Array: TypeAlias = NDArray[np.float64]
 ErrorOf: TypeAlias = Callable[[Any], ArrayLike]
@@ -25,7 +25,7 @@ ErrorOf: TypeAlias = Callable[[Any], ArrayLike]
 
 def _rows(outputs: Any) -> Array:
     if isinstance(outputs, list):  # no number where there is no answer: its error is NaN, a failure
-        outputs = [math.nan if output is None else strip_type(output) for output in outputs]
+        outputs = [math.nan if isinstance(output, Raised | None) else strip_type(output) for output in outputs]
     array = read_numbers("outputs must be numbers, to have an error", outputs)
     return array.reshape(len(array), -1)
 

@@ -105,7 +105,7 @@ class Game:
         return scores
 
     def asking(self, rng: np.random.Generator, games: int) -> Ask:
-        """What the adversary asks with in so many games."""
+        """Function that the adversary asks with, once a game."""
         asked = 0
 
         def ask(stack: Stack) -> FloatArray:

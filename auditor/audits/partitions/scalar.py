@@ -67,7 +67,7 @@ class Scalar(Protocol):
 
 
 def check_scalar(law: Scalar, name: str) -> None:
-    """Check what cells are made from: the centre, the step, and the distribution function.
+    """Check a distribution's centre, step and cdf.
 
     Parameters
     ----------

@@ -38,6 +38,7 @@ from auditor.claims import accuracy, inequality, scaling, smallest
 from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import find_detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
+from auditor.targets.values import Raised
 from tests.commandline import run_line
 
 Rng = np.random.Generator
@@ -140,7 +141,8 @@ def test_errors_of_numbers_and_vectors() -> None:
         Absolute(2.0)(np.zeros((2, 3)))
     with pytest.raises(SpecificationError, match=r"the truth has 2 numbers, outputs have shape \(3, 1\)"):
         Largest([1.0, 2.0])(np.zeros((3, 1)))
-    assert Absolute(2.0)([None, 1.0])[1] == 1.0
+    # None, and an exception in a draw of `one_draw`, are no answers: failures.
+    assert np.isnan(Absolute(2.0)([None, Raised("KeyError"), 1.0])).tolist() == [True, True, False]
     with pytest.raises(SpecificationError, match=r"outputs must be numbers.* got '2\.5'"):
         Absolute(2.0)(["2.5"])
 
