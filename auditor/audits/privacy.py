@@ -662,12 +662,15 @@ def assert_private(
         result = audit(mechanism, guarantee, pairs, **(options if session is None else session.options(options)))
     if session is not None:
         result = session.record(result)
+    from auditor.report.words import escape_controls  # no audit needs the reports
+
     if result.verdict == Verdict.ERROR:
-        raise TargetError(result.undecided)
+        raise TargetError(escape_controls(result.undecided))
     if result.verdict == Verdict.INCONCLUSIVE and inconclusive == "fail":
-        raise AssertionError(f"{result.id}: {result.undecided} To accept such an audit: inconclusive='pass'.")
+        said = f"{result.id}: {result.undecided} To accept such an audit: inconclusive='pass'."
+        raise AssertionError(escape_controls(said))
     if result.verdict == Verdict.DEVIATION:
-        raise AssertionError(f"{result.id}: {result.message}. To do: {SEPARATE}.")
+        raise AssertionError(escape_controls(f"{result.id}: {result.message}. To do: {SEPARATE}."))
     if result.verdict == Verdict.VIOLATION:
         raise PrivacyViolation(explain(result))
     return result

@@ -296,9 +296,18 @@ def _evidence(result: AuditResult, found: Counterexample) -> str:
 
 
 def explain(result: AuditResult) -> str:
-    """The counterexample of a violation, as text that fits on a screen."""
+    """The counterexample of a violation, as text that fits on a screen.
+
+    Control characters, which names and messages of a target may have, are escaped.
+    """
     if not isinstance(result, AuditResult):
         raise SpecificationError(f"explain takes the result of an audit, got {result!r}")
+    from auditor.report.words import escape_controls  # no audit needs the reports
+
+    return escape_controls(_explain(result))
+
+
+def _explain(result: AuditResult) -> str:
     found = result.counterexample
     summed = f"{result.draws:,} draws{describe_carried(result.ledger)}" if result.ledger else ""
     if result.method == ENUMERATION:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from auditor.cli.terminal import print_text
 from auditor.errors import SpecificationError, describe_missing, require_library
 
 try:
@@ -130,7 +131,7 @@ LEDGER_KEY = click.option(
 def print_notices(lines: Iterable[str]) -> None:
     """Print notices on standard error."""
     for line in lines:
-        click.echo(line, err=True)
+        print_text(line, err=True)
 
 
 @contextmanager
@@ -231,10 +232,10 @@ def check(
     from auditor.targets.signatures import parse_arguments
 
     given = parse_arguments(arguments)
-    with hide_prints(click.echo, private=data is not None and not show_data):
+    with hide_prints(print_text, private=data is not None and not show_data):
         lines, sound = inspect_target(target, data, draws, one_draw, limit, given=given, show_data=show_data)
     for line in lines:
-        click.echo(line)
+        print_text(line)
     sys.exit(0 if sound else 1)
 
 
@@ -250,7 +251,7 @@ def list_(paths: tuple[str, ...], expression: str | None, as_json: bool) -> None
         click.echo(json.dumps(listing.list_entries(paths, expression), indent=1, ensure_ascii=False))
         return
     for line in listing.list_lines(paths, expression):
-        click.echo(line)
+        print_text(line)
 
 
 @click.command(short_help="Show what a claim states and what its audit takes.")
@@ -268,7 +269,7 @@ def show(claim_id: str, paths: tuple[str, ...]) -> None:
     from auditor.cli.showing import show_lines
 
     for line in show_lines(claim_id, declared, paths):
-        click.echo(line)
+        print_text(line)
 
 
 @click.command(short_help="Render the reports again.")
@@ -307,13 +308,13 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
         content["claims"] = [result.to_json() for result in marked]
         print_notices(list_notices(known, marked))
     if comment:
-        click.echo(as_comment(content), nl=False)
+        print_text(as_comment(content), nl=False)
         return
     make_folder(folder)
     written = rendering.write_reports(content, folder, read_run_record(results))
     tell_missing_page(written)
     for path in written:
-        click.echo(path)
+        print_text(path)
 
 
 def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str, out: Path | None) -> None:
@@ -333,11 +334,11 @@ def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str,
         program = write_program(target, pair, found["event"], once, about.get("arguments") or ()) or program
     page = render_maintainer_page(content, claim, results.name, program)
     if out is None:
-        click.echo(page, nl=False)
+        print_text(page, nl=False)
         return
     make_folder(out)
     (out / "maintainer.md").write_text(page, encoding="utf-8", errors="backslashreplace", newline="\n")
-    click.echo(out / "maintainer.md")
+    print_text(out / "maintainer.md")
 
 
 def _check_types(content: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -382,13 +383,13 @@ def evidence(results: Path, claim_id: str | None, unit: str, out: Path | None) -
     content = _check_types(read_results(results), results)
     statement = make_statement(content, results.name, sha256(results.read_bytes()).hexdigest(), claim_id, unit)
     if out is None:
-        click.echo(render_sheet_markdown(statement), nl=False)
+        print_text(render_sheet_markdown(statement), nl=False)
         return
     make_folder(out)
     text = json.dumps(statement, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for name, written in (("evidence.html", render_sheet_html(statement)), ("evidence.json", text)):
         (out / name).write_text(written, encoding="utf-8", errors="backslashreplace", newline="\n")
-        click.echo(out / name)
+        print_text(out / name)
 
 
 @click.command(short_help="Write findings to a baseline, as known.")
@@ -416,7 +417,7 @@ def baseline(results: Path, output: Path) -> None:
     found, kept, others = findings_of(_results_of(content, results), before)
     write_baseline(output, [*found, *kept])
     text = f"{len(found)} known finding{'s' * (len(found) != 1)} in {output}"
-    click.echo(text + (f", and {len(kept)} of claims that {results} does not have" if kept else ""))
+    print_text(text + (f", and {len(kept)} of claims that {results} does not have" if kept else ""))
     if others:
         print_notices([f"left out: {others} unexpected errors or failed checks, which a baseline cannot hold"])
     if content["manifest"].get("interrupted"):
@@ -456,7 +457,7 @@ def reproduce(
     found = reproduce.reproduce_results(results, expression, sample, jobs, max_seconds)
     print_notices(found.notices)
     for line in reproduce.lines_of(found):
-        click.echo(line)
+        print_text(line)
     if found.lost or found.interrupted:
         print_notices([found.lost or "interrupted"])
     sys.exit(found.code)
@@ -492,12 +493,12 @@ def replay(
     """
     from auditor.cli.replay import draw_again
 
-    with hide_prints(click.echo, private=data is not None):
+    with hide_prints(print_text, private=data is not None):
         found = draw_again(
             results, claim_id, target, data, neighbor, seed, limit, one_draw=one_draw, arguments=arguments
         )
     for line in found.lines:
-        click.echo(line)
+        print_text(line)
     sys.exit(0 if found.reproduced else 1)
 
 
@@ -516,7 +517,7 @@ def diff(first: Path, second: Path) -> None:
     print_notices(f"the runs differ: {line}" for line in manifest_differences(before["manifest"], after["manifest"]))
     lines = list_differences(before, after, (str(first), str(second)))
     for line in lines or ["no claim differs"]:
-        click.echo(line)
+        print_text(line)
     sys.exit(1 if lines else 0)
 
 
@@ -594,7 +595,7 @@ def ledger(file: Path, verify: bool, everything: bool, as_json: bool) -> None:
     else:
         lines, sound = show.as_json(file) if as_json else show.format_ledger(file, everything), True
     for line in lines:
-        click.echo(line)
+        print_text(line)
     sys.exit(0 if sound else 1)
 
 

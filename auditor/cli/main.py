@@ -37,6 +37,7 @@ from auditor.cli.corpus.command import corpus
 from auditor.cli.examples import show_example
 from auditor.cli.prove import prove
 from auditor.cli.scores import scores
+from auditor.cli.terminal import print_text
 from auditor.cli.trace import trace
 from auditor.errors import DpauditError, SpecificationError, TargetError
 from auditor.events.cause_kinds import IGNORABLE
@@ -255,7 +256,7 @@ def _dry_run(asked: Run, selected: Sequence[Claim], resumed: Path | None) -> Non
         done, said = journal.find_resumable(resumed / journal.NAME, fingerprint_run(asked, selected))
         print_notices(said)
     for line in dry_run.format_estimates(dry_run.estimate_claims(asked, selected, done), asked.jobs, start):
-        click.echo(line)
+        print_text(line)
 
 
 def _execute(
@@ -305,7 +306,7 @@ def _execute(
         _write(out, content, record, shown)
     if log is not None and out is not None and not outcome.interrupted:
         log.remove(out / "results.json")
-    click.echo(report.summarize_run(shown, table), nl=False)
+    print_text(report.summarize_run(shown, table), nl=False)
     if outcome.interrupted:
         further = "; the same command with --resume runs the rest" if out is not None else ""
         why = outcome.lost or "interrupted"
@@ -334,7 +335,7 @@ def _write(out: Path, content: dict[str, Any], record: dict[str, Any], shown: Ru
     except OSError as error:
         raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
     tell_missing_page(written)
-    click.echo(f"reports are in {out}: open {written[0]}", err=True)
+    print_text(f"reports are in {out}: open {written[0]}", err=True)
 
 
 def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
@@ -462,11 +463,11 @@ def attack(
         about |= {"baseline": str(known.path)} if known is not None else {}
         content = make_document(about, [result], [])
         _write(out, content, {"schema": "dpaudit-run/1", "seconds": round(seconds, 3), "machine": platform.platform()})
-    click.echo(explain(result))
+    print_text(explain(result))
     if result.known:
-        click.echo(f"known from {baseline}: {result.known}")
+        print_text(f"known from {baseline}: {result.known}")
     if result.new:
-        click.echo(f"new to {baseline}: {result.new}")
+        print_text(f"new to {baseline}: {result.new}")
     sys.exit(exit_code([result]))
 
 
@@ -519,7 +520,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if complete:  # not a command, but a shell that asks for its script or for completions
         failed = shell_complete(cli, {}, "dpaudit", COMPLETE, complete)
         if failed:
-            click.echo(
+            print_text(
                 f"dpaudit: {COMPLETE} must be bash_source, zsh_source or fish_source, got {complete!r}", err=True
             )
         sys.exit(FAILED if failed else 0)
@@ -538,20 +539,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         (_explain_option(error) if isinstance(error, click.NoSuchOption) else error).show()
         sys.exit(FAILED)
     except (DpauditError, TargetError) as error:
-        click.echo(f"dpaudit: {error}", err=True)
+        print_text(f"dpaudit: {error}", err=True)
         sys.exit(FAILED)
     except ValueError as error:  # bad parameters of declared objects
-        click.echo(f"dpaudit: {error}", err=True)
+        print_text(f"dpaudit: {error}", err=True)
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
+        print_text("interrupted", err=True)
         sys.exit(130)
     except SystemExit:
         raise
     except BaseException as error:
         if os.environ.get("DPAUDIT_TRACEBACK"):
             raise
-        click.echo(
+        print_text(
             f"dpaudit failed: {type(error).__name__}: {error}\n"
             "This is a fault of dpaudit; please report it with the traceback that DPAUDIT_TRACEBACK=1 shows.",
             err=True,

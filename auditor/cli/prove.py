@@ -12,6 +12,7 @@ import click
 
 from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder
 from auditor.cli.one_result import load_function, name_result, save_result
+from auditor.cli.terminal import print_text
 
 
 @click.command(short_help="Bracket the exact level of code on a small domain.")
@@ -77,5 +78,5 @@ def prove(
     if out is not None:
         about = {"target": target, "domain": domain, "relation": relation, "source": source_of(target, arguments)}
         save_result(out, result, about)
-    click.echo(explain(result))
+    print_text(explain(result))
     sys.exit(exit_code([result]))

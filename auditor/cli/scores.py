@@ -12,6 +12,7 @@ import click
 
 from auditor.cli.commands import GivenPath, make_folder
 from auditor.cli.one_result import save_result
+from auditor.cli.terminal import print_text
 from auditor.errors import SpecificationError
 
 if TYPE_CHECKING:
@@ -194,6 +195,6 @@ def scores(
     result = replace(audit_scores(x, y, guarantee, **asked), replay=shlex.join(words))
     if out is not None:
         save_result(out, result, {"target": f"{inside.name}, {outside.name}", **asked})
-    click.echo(result)
-    click.echo(f"This bound {result.caveat}.")
+    print_text(result)
+    print_text(f"This bound {result.caveat}.")
     sys.exit(exit_code([result]))

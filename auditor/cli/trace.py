@@ -11,6 +11,7 @@ import click
 
 from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, hide_prints, make_folder
 from auditor.cli.one_result import name_result, save_result
+from auditor.cli.terminal import print_text
 
 
 @click.command(short_help="Replay a target's random draws on the neighbouring dataset.")
@@ -69,7 +70,7 @@ def trace(
         make_folder(out)
     given = parse_arguments(arguments)
     with (
-        hide_prints(click.echo, private=not show_data),
+        hide_prints(print_text, private=not show_data),
         closing_target(target_named(target, one_draw=one_draw, given=given)) as mechanism,
         catch_exits(private=not show_data),
     ):
@@ -92,5 +93,5 @@ def trace(
         about = {"target": show_target(target), "one_draw": one_draw}
         about |= {"arguments": list(arguments)} if arguments else {}
         save_result(out, result, {**about, "source": source_of(target, arguments)})
-    click.echo(explain(result))
+    print_text(explain(result))
     sys.exit(exit_code([result]))

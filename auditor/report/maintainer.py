@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor.report import words
 from auditor.report.explain import describe_counterexample, describe_verdict
-from auditor.report.markdown import escape_markdown, format_code
+from auditor.report.markdown import escape_markdown, format_block, format_code
 from auditor.report.view import ClaimView, RunView
 from auditor.results import FLAGGED, NOT_SHOWN, choose_id
 
@@ -69,11 +69,11 @@ def render_maintainer_page(results: Mapping[str, Any] | RunView, claim: ClaimVie
         *_section("Where it may be", _locate(claim, target)),
     ]
     if program:
-        lines += ["## A program that shows it", "", "```python", program.rstrip("\n"), "```", ""]
-    lines += ["## How to see it again", "", "```console", *_replay(claim, file), "```", ""]
+        lines += ["## A program that shows it", "", *format_block("python", program.rstrip("\n").split("\n")), ""]
+    lines += ["## How to see it again", "", *format_block("console", _replay(claim, file)), ""]
     installed = _list_installed(run)
     if installed:
-        lines += ["The environment had", "", "```text", *installed, "```", ""]
+        lines += ["The environment had", "", *format_block("text", installed), ""]
     return "\n".join(
         [
             *lines,
@@ -144,8 +144,9 @@ def _see(claim: ClaimView) -> Iterator[str]:
     yield escape_markdown(describe_counterexample(claim))
     bound = claim.number("lower_bound")
     if bound is not None and not claim.conformity:
+        symbol, where = escape_markdown(claim.symbol), "" if claim.is_game else " on this pair"
         yield (
-            f"So {claim.symbol} is at least {words.format_level(bound)}{'' if claim.is_game else ' on this pair'}. A "
+            f"So {symbol} is at least {words.format_level(bound)}{where}. A "
             f"right mechanism would be accused with probability {words.format_scalar(claim.raw.get('alpha'))} at most."
         )
     yield from map(escape_markdown, claim.also)
@@ -167,7 +168,10 @@ def _locate(claim: ClaimView, target: str) -> Iterator[str]:
 
 def _write_trace(claim: ClaimView, target: str) -> str:
     """The command that traces the target, with the options of the attack that say how to call it."""
-    given = shlex.split(claim.replay) if claim.replay.startswith("dpaudit attack ") else []
+    try:
+        given = shlex.split(claim.replay) if claim.replay.startswith("dpaudit attack ") else []
+    except ValueError:  # no line that an attack wrote
+        given = []
     options: list[str] = []
     for k, name in enumerate(given):
         if name in ("--claim", "--arg"):
@@ -180,8 +184,8 @@ def _write_trace(claim: ClaimView, target: str) -> str:
 def _replay(claim: ClaimView, file: str) -> Iterator[str]:
     if claim.counterexample is not None and claim.counterexample.get("again"):
         private = " --data X --neighbor Y" if claim.counterexample.get("x") == NOT_SHOWN else ""
-        yield f"$ dpaudit replay {file} '{claim.id}'{private}"
+        yield f"$ dpaudit replay {shlex.quote(file)} {shlex.quote(words.one_line(claim.id))}{private}"
     if claim.replay.startswith("dpaudit "):
         yield f"$ {words.one_line(claim.replay)}"
     elif claim.replay and "dpaudit_file_" not in claim.replay:  # a file that was read under a name of dpaudit's
-        yield f'$ python -c "{words.one_line(claim.replay)}"'
+        yield f"$ python -c {shlex.quote(words.one_line(claim.replay))}"

@@ -82,6 +82,16 @@ def format_code(text: str) -> str:
     return f"{fence}{space}{line}{space}{fence}" if line else ""
 
 
+def format_block(language: str, lines: Iterable[str]) -> list[str]:
+    """Format lines as a block of code.
+
+    None of them can end it.
+    """
+    inside = list(lines)
+    fence = "`" * max(3, 1 + max((len(run) for line in inside for run in re.findall("`+", line)), default=0))
+    return [f"{fence}{language}", *inside, fence]
+
+
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> list[str]:
     right = set(numbers)
     rule = ["---:" if i in right else "---" for i in range(len(header))]

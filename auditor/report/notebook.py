@@ -51,7 +51,8 @@ _PANEL = (3.6, 3.0)
 
 def view_result(result: AuditResult | Mapping[str, Any]) -> ClaimView:
     """Read a result, or its record, for people."""
-    return ClaimView(result.to_json() if isinstance(result, AuditResult) else result, "claim", 1)
+    record = result.to_json() if isinstance(result, AuditResult) else result
+    return ClaimView(words.clean_values(record), "claim", 1)
 
 
 def render_card(result: AuditResult | Mapping[str, Any]) -> str | None:

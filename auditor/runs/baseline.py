@@ -299,7 +299,13 @@ def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
     text = "\n".join([_HEAD, *(_block(finding) for finding in sorted(findings, key=lambda f: f.id))])
     partial = path.with_name(path.name + ".part")
     try:
-        partial.write_text(text, encoding="utf-8")
+        written = text.encode()
+    except UnicodeEncodeError as error:  # of names of files that are no UTF-8
+        odd = text.splitlines()[text.count("\n", 0, error.start)]
+        why = f"TOML has no form for half a surrogate pair: {odd}"
+        raise SpecificationError(f"cannot write to {str(path)!r}: {why}") from error
+    try:
+        partial.write_bytes(written)
         partial.replace(path)
     except OSError as error:
         raise SpecificationError(f"cannot write to {str(path)!r}: {error}") from error

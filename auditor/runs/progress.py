@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from auditor.errors import has_library
+from auditor.report.words import escape_controls
 from auditor.results import AuditResult
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Progress:
             # Ids may hold what rich takes for markup.
             from rich.markup import escape
 
-            description = escape(f"{result.verdict}: {result.id}{unexpected}")
+            description = escape(escape_controls(f"{result.verdict}: {result.id}{unexpected}"))
             self.bar.update(self.task, completed=self.done, description=description)
         else:
             mark = "" if result.ok else "  known" if result.known else "  UNEXPECTED"
@@ -78,7 +79,8 @@ class Progress:
             if not due and (result.ok or result.known):
                 return
             self.told = time.monotonic()
-            click.echo(f"[{self.done}/{self.total}] {result.verdict:<12} {took:6.1f} s  {result.id}{mark}", err=True)
+            line = f"[{self.done}/{self.total}] {result.verdict:<12} {took:6.1f} s  {result.id}{mark}"
+            click.echo(escape_controls(line), err=True)
 
 
 def _make_bar() -> Bar | None:

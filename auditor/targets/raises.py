@@ -13,6 +13,9 @@ from pathlib import Path
 from auditor.errors import TargetError
 from auditor.targets.sources import ENGINE, is_installed
 
+#: Characters of an exception that are told; arbitrary: an array in a message may have millions.
+_TOLD = 2000
+
 
 def find_raise(error: BaseException) -> str:
     """Find the line that raised.
@@ -33,12 +36,17 @@ def find_raise(error: BaseException) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe an exception by its text, on one line, with surrogates escaped."""
+    """Describe an exception by its text, on one line, with surrogates escaped.
+
+    Of a long text it is the beginning.
+    """
     try:
-        text = str(error).encode(errors="backslashreplace").decode()
+        text = str(error)
     except Exception:  # noqa: BLE001 - the text of an error of somebody else's
         return ""
-    return " ".join(text.split()) if "\n" in text else text
+    more = f"... ({len(text):,} characters)" if len(text) > _TOLD else ""
+    text = text[:_TOLD].encode(errors="backslashreplace").decode()
+    return (" ".join(text.split()) if "\n" in text else text) + more
 
 
 def is_declared(name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from auditor.cli.commands import GivenPath, print_notices
+from auditor.cli.terminal import print_text
 
 if TYPE_CHECKING:
     from auditor.cli.corpus.cases import LibraryCase
@@ -51,9 +52,9 @@ def list_cases(folder: Path, text: str) -> None:
     width = max(len(case.name) for case in cases)
     for case in cases:
         level = "control" if case.is_control else case.shown_level
-        click.echo(f"{case.name:<{width}}  {case.family:<29}  {case.guarantee}  {level:<9}  {case.requires}")
+        print_text(f"{case.name:<{width}}  {case.family:<29}  {case.guarantee}  {level:<9}  {case.requires}")
     controls = sum(case.is_control for case in cases)
-    click.echo(f"{len(cases) - controls} cases, {controls} controls")
+    print_text(f"{len(cases) - controls} cases, {controls} controls")
 
 
 @corpus.command("confirm")
@@ -76,12 +77,12 @@ def confirm(folder: Path, text: str) -> None:
             continue
         found = confirm_case(case, tell=lambda line: print_notices([line]))
         good = good and found.refuted
-        click.echo(f"{case.name}: {case.guarantee}; {found}: {'confirmed' if found.refuted else 'NOT CONFIRMED'}")
+        print_text(f"{case.name}: {case.guarantee}; {found}: {'confirmed' if found.refuted else 'NOT CONFIRMED'}")
         if case.fixed:
             mended = confirm_case(case, fixed=True, tell=lambda line: print_notices([line]))
             good = good and not mended.refuted
             words = "NOT MENDED" if mended.refuted else "not refuted"
-            click.echo(f"{case.name}, {case.fixed}: {mended}: {words}")
+            print_text(f"{case.name}, {case.fixed}: {mended}: {words}")
     sys.exit(0 if good else 1)
 
 
@@ -106,8 +107,8 @@ def run(folder: Path, text: str, names: tuple[str, ...], max_seconds: float, job
     methods = methods_within(max_seconds, names)
     cases = find_cases(folder, text)
     for number, audit in enumerate(audit_cases(cases, methods, out, jobs), 1):
-        click.echo(f"{number:>4}  {audit.case}, {audit.method}: {audit.verdict}, {audit.seconds:.1f} s", err=True)
-    click.echo(str(write_matrix(cases, out, out / "corpus.md")))
+        print_text(f"{number:>4}  {audit.case}, {audit.method}: {audit.verdict}, {audit.seconds:.1f} s", err=True)
+    print_text(str(write_matrix(cases, out, out / "corpus.md")))
 
 
 @corpus.command("report")
@@ -121,7 +122,7 @@ def report(folder: Path, text: str, out: Path) -> None:
     """
     from auditor.cli.corpus.cases import find_cases
 
-    click.echo(str(write_matrix(find_cases(folder, text), out, out / "corpus.md")))
+    print_text(str(write_matrix(find_cases(folder, text), out, out / "corpus.md")))
 
 
 def write_matrix(cases: Sequence[LibraryCase], out: Path, page: Path, about: str = _MADE) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ import pytest
 from auditor import Pair
 from auditor.audits.counterexamples.program import express_event, write_program
 from auditor.report.html import render_html
+from auditor.report.maintainer import _replay
+from auditor.report.markdown import format_block
+from auditor.report.view import ClaimView
 from auditor.runs.diff import read_results
 from tests.commandline import Command
 from tests.unit.report.test_report import unpack_page
@@ -115,6 +119,18 @@ def test_what_cannot_be_a_page_is_refused(options: list[str], said: str, attacke
     refused = attacked("report", "out/results.json", "--maintainer", *options)
     assert refused.code == 2
     assert said in refused.err
+
+
+def test_nothing_ends_a_block_of_code() -> None:
+    lines = ["one", "````", "two"]
+    assert format_block("python", lines) == ["`````python", *lines, "`````"]
+
+
+def test_a_pasted_command_has_the_id_as_one_word() -> None:
+    id_ = "attack/L1/pure_dp/exec:say 'a'; $(ls)"
+    claim = ClaimView({"id": id_, "replay": "", "counterexample": {"again": {"seed": 0}}}, "claim", 1)
+    line, *_ = _replay(claim, "results.json")
+    assert shlex.split(line)[1:] == ["dpaudit", "replay", "results.json", id_]
 
 
 def test_private_datasets_stay_private(tmp_path: Path, attacked: Command) -> None:

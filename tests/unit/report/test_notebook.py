@@ -102,6 +102,8 @@ def test_what_a_target_says_is_escaped_in_a_card(refuted: AuditResult) -> None:
     card = render_card(refuted) or ""
     assert "&lt;script&gt;alert(1)" in card
     assert "<script" not in card
+    record = {**refuted.to_json(), "claimed": "\x1b[31m\ud800"}  # half of a pair, which no notebook can store
+    assert "\\x1b[31m\\ud800" in (render_card(record) or "")
 
 
 def test_a_card_of_a_record_is_that_of_the_result(refuted: AuditResult) -> None:

@@ -175,6 +175,12 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, bad: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
+def test_what_toml_cannot_hold_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(SpecificationError, match="half a surrogate pair: id = "):
+        write_baseline(tmp_path / "known.toml", [replace(VIOLATION, id="attack/\udcff")])
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError, match="cannot be read"):
         read_baseline(tmp_path / "none.toml")

@@ -1,0 +1,54 @@
+"""Control characters of a target reach no terminal, and a message of millions of characters does not fill one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor import Pair, PureDP, TargetError, assert_private, audit, explain
+from auditor.cli.terminal import print_text
+from auditor.targets.raises import describe_error
+
+PAIR = Pair(np.array([0]), np.array([1]), "one bit")
+CONTROLS = "\x1b[31mred\x07\x9b0m\u202etfel\x00"
+
+
+def fail(data: Any, n: int, rng: np.random.Generator) -> Any:
+    raise ValueError(CONTROLS)
+
+
+def leak(data: Any, n: int, rng: np.random.Generator) -> Any:
+    return np.full(n, data[0])
+
+
+leak.__qualname__ = f"leak{CONTROLS}"
+
+
+def is_harmless(text: str) -> bool:
+    return all(part.isprintable() for part in text.split("\n"))
+
+
+def test_what_is_printed_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    print_text(f"one {CONTROLS}\ntwo", err=True)
+    assert capsys.readouterr().err == "one \\x1b[31mred\\x07\\x9b0m\\u202etfel\\x00\ntwo\n"
+
+
+def test_an_explanation_has_none() -> None:
+    said = explain(audit(leak, PureDP(1.0), PAIR, draws=400))
+    assert "leak\\x1b[31mred" in said
+    assert is_harmless(said)
+
+
+def test_what_an_assertion_says_has_none() -> None:
+    with pytest.raises(TargetError, match="ValueError") as found:
+        assert_private(fail, PureDP(1.0), PAIR, draws=400)
+    assert is_harmless(str(found.value))
+
+
+def test_a_long_exception_is_cut() -> None:
+    assert describe_error(ValueError("short")) == "short"
+    said = describe_error(ValueError("a" * 1_000_000))
+    assert said.endswith("a... (1,000,000 characters)")
+    assert len(said) < 2_100
