@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -507,6 +509,36 @@ def _refuse_exit() -> Iterator[None]:
         os._exit = leave
 
 
+@contextmanager
+def _hear_signals() -> Iterator[None]:
+    """Make TERM and HUP what Ctrl-C is: what is finished is written, and no temporary folder stays.
+
+    A second one ends the process at once, also in the middle of compiled code.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    own, numbers = os.getpid(), [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]  # nohup ignores HUP
+
+    def restore() -> None:
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
+
+    def end(number: int, _frame: object) -> None:
+        restore()
+        if os.getpid() != own:  # a copy of the process, which a target made
+            os.kill(os.getpid(), number)
+        raise KeyboardInterrupt
+
+    for number in heard:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        restore()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line.
 
@@ -528,7 +560,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it: claims import what is beside them
     try:
         # Not cli.main: that turns a closed pipe into exit code 1, which here is a finding.
-        with _refuse_exit(), cli.make_context("dpaudit", words) as context:
+        with _hear_signals(), _refuse_exit(), cli.make_context("dpaudit", words) as context:
             cli.invoke(context)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit says nothing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -120,19 +121,20 @@ def _deaf_children() -> Iterator[None]:
 
 
 @cache
-def _end_with(parent: int) -> None:
+def _end_with(meeting: Meeting) -> None:
     """End this process, in the middle of a claim, when the one that started it has ended, as if by kill -9."""
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == meeting.parent:
             time.sleep(_LOOK)
+        shutil.rmtree(meeting.folder, ignore_errors=True)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 def _in_worker(run: Run, id_: str, alpha: float, meeting: Meeting) -> tuple[AuditResult, float]:
-    _end_with(meeting.parent)
+    _end_with(meeting)
     return audit_by_id(run, id_, alpha, meeting.take)
 
 
@@ -144,6 +146,6 @@ def _target(run: Run, id_: str) -> Any:
 
 def _help(run: Run, meeting: Meeting) -> None:
     """Draw for claims that are audited by other workers."""
-    _end_with(meeting.parent)
+    _end_with(meeting)
     with contextlib.suppress(Exception):  # those do without it
         meeting.help(partial(_target, run))

@@ -36,20 +36,20 @@ def hire_partner(find: Callable[[Any], Any]) -> Iterator[Callable[[], Connection
     find : callable
         Gives the target of a word; it can be pickled.
     """
-    started: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
-        meeting = Meeting(folder)
+    started: list[tuple[subprocess.Popen[bytes], Meeting]] = []
+    with contextlib.ExitStack() as stack:
 
         def take() -> Connection | None:
-            if not started:
-                started.append(_start(meeting, find))
-            return meeting.take()
+            if not started:  # no folder before: if this process is killed, it is the partner that removes it
+                meeting = Meeting(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpaudit-")))
+                started.append((_start(meeting, find), meeting))
+            return started[0][1].take()
 
         try:
             yield take
         finally:
-            meeting.dismiss()
-            for process in started:
+            for process, meeting in started:
+                meeting.dismiss()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_GRACE)
                 process.kill()

@@ -1,13 +1,16 @@
-"""Control characters of a target reach no terminal, and a message of millions of characters does not fill one."""
+"""What a terminal gets and sends: no control characters of a target, no endless messages; signals that end commands."""
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
 import numpy as np
 import pytest
 
 from auditor import Pair, PureDP, TargetError, assert_private, audit, explain
+from auditor.cli.main import _hear_signals
 from auditor.cli.terminal import print_text
 from auditor.targets.raises import describe_error
 
@@ -52,3 +55,17 @@ def test_a_long_exception_is_cut() -> None:
     said = describe_error(ValueError("a" * 1_000_000))
     assert said.endswith("a... (1,000,000 characters)")
     assert len(said) < 2_100
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_a_command_is_an_interrupt_once(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt), _hear_signals():
+            os.kill(os.getpid(), number)
+        assert signal.getsignal(number) == signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN)  # as nohup has it
+        with _hear_signals():
+            os.kill(os.getpid(), number)
+    finally:
+        signal.signal(number, before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from auditor.claims import registry
 from auditor.runs import workers
 from auditor.runs.run import Run
 from auditor.runs.runner import execute_run
-from auditor.targets.prefetch import POSSIBLE
+from auditor.targets.prefetch import POSSIBLE, Meeting
 from tests.commandline import declare
 
 SLOW = """
@@ -63,3 +64,13 @@ def test_one_claim_whose_draws_take_long_looks_for_a_partner(tmp_path: Path, mon
     (find,) = found
     (claim,) = registry.load_claims((str(tmp_path / "claims.py"),))
     assert find(claim.id) is claim.draft.mechanism
+
+
+def test_a_worker_whose_command_was_killed_removes_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(os, "_exit", lambda _: ended.set())
+    folder = tmp_path / "meeting"
+    folder.mkdir()
+    workers._end_with(Meeting(str(folder), parent=-1))
+    assert ended.wait(10)
+    assert not folder.exists()
