@@ -509,6 +509,10 @@ def _refuse_exit() -> Iterator[None]:
         os._exit = leave
 
 
+#: Seconds in which signals are one: `timeout` sends its signal to the process and then to the group.
+_TWICE = 0.1
+
+
 @contextmanager
 def _hear_signals() -> Iterator[None]:
     """Make TERM and HUP what Ctrl-C is: what is finished is written, and no temporary folder stays.
@@ -520,15 +524,21 @@ def _hear_signals() -> Iterator[None]:
         return
     own, numbers = os.getpid(), [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     heard = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]  # nohup ignores HUP
+    ending: list[int] = []
 
     def restore() -> None:
         for number in heard:
             signal.signal(number, signal.SIG_DFL)
 
     def end(number: int, _frame: object) -> None:
-        restore()
         if os.getpid() != own:  # a copy of the process, which a target made
+            restore()
             os.kill(os.getpid(), number)
+        if ending:
+            return
+        ending.append(number)
+        time.sleep(_TWICE)
+        restore()
         raise KeyboardInterrupt
 
     for number in heard:
