@@ -759,10 +759,29 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     lines = [f"{_dump(key)}: {_dump(value)}" for key, value in content.items() if key != "claims"]
     claims = ",\n".join(_dump(claim) for claim in content.get("claims", []))
     lines.append(f'"claims": [\n{claims}\n]')
-    partial = path.with_name(path.name + ".part")
     # UTF-8 has no half of a surrogate pair, as in names of files: an escape of JSON, which reads as it was.
-    partial.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8", errors="backslashreplace")
-    partial.replace(path)
+    write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in UTF-8, whole or not at all.
+
+    Line ends are the same everywhere.
+
+    Parameters
+    ----------
+    path : Path
+        File to write; it is replaced once all is written. Nothing else stays, also where the disk is full.
+    text : str
+        Its content; half of a surrogate pair is written as an escape.
+    """
+    partial = path.with_name(path.name + ".part")
+    try:
+        partial.write_bytes(text.encode("utf-8", "backslashreplace"))
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def _dump(value: Any) -> str:

@@ -323,6 +323,7 @@ def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str,
     from auditor.datasets import Pair
     from auditor.datasets.json_codec import data_from_json
     from auditor.report.maintainer import choose_finding, render_maintainer_page
+    from auditor.results import write_whole
 
     claim = choose_finding(content, part)
     found, about = claim.counterexample or {}, content["manifest"]
@@ -337,7 +338,7 @@ def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str,
         print_text(page, nl=False)
         return
     make_folder(out)
-    (out / "maintainer.md").write_text(page, encoding="utf-8", errors="backslashreplace", newline="\n")
+    write_whole(out / "maintainer.md", page)
     print_text(out / "maintainer.md")
 
 
@@ -376,6 +377,7 @@ def evidence(results: Path, claim_id: str | None, unit: str, out: Path | None) -
     attestation, to be signed.
     """
     from auditor.report.evidence_sheet import make_statement, render_sheet_html, render_sheet_markdown
+    from auditor.results import write_whole
     from auditor.runs.diff import read_results
 
     if out is not None:
@@ -388,7 +390,7 @@ def evidence(results: Path, claim_id: str | None, unit: str, out: Path | None) -
     make_folder(out)
     text = json.dumps(statement, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for name, written in (("evidence.html", render_sheet_html(statement)), ("evidence.json", text)):
-        (out / name).write_text(written, encoding="utf-8", errors="backslashreplace", newline="\n")
+        write_whole(out / name, written)
         print_text(out / name)
 
 

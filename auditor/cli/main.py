@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
@@ -327,12 +327,12 @@ def _mark_known(known: Baseline | None, outcome: Outcome) -> None:
 
 def _write(out: Path, content: dict[str, Any], record: dict[str, Any], shown: RunView | None = None) -> None:
     from auditor import report
-    from auditor.results import write_json
+    from auditor.results import write_json, write_whole
 
     try:
         out.mkdir(parents=True, exist_ok=True)
         write_json(out / "results.json", content)
-        (out / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_whole(out / "run.json", json.dumps(record, indent=1) + "\n")
         written = report.write_reports(content if shown is None else shown, out, record)
     except OSError as error:
         raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
@@ -591,6 +591,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     except SystemExit:
         raise
+    except OSError as error:  # a full disk, a folder that is gone
+        if os.environ.get("DPAUDIT_TRACEBACK"):
+            raise
+        with suppress(OSError):
+            print_text(f"dpaudit: the system refused: {error} (DPAUDIT_TRACEBACK=1 shows where)", err=True)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit says nothing
+        sys.exit(FAILED)
     except BaseException as error:
         if os.environ.get("DPAUDIT_TRACEBACK"):
             raise

@@ -14,6 +14,7 @@ from auditor.report.markdown import render_markdown
 from auditor.report.sarif import render_sarif
 from auditor.report.table import summarize_run, summary_table
 from auditor.report.view import RunView
+from auditor.results import write_whole
 
 if TYPE_CHECKING:
     from auditor.report.html import render_html
@@ -71,11 +72,8 @@ def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[
     }
     paths = []
     for name, content in contents.items():
-        path, partial = out / name, out / f"{name}.part"
-        # Whole or not at all, and with the same line ends everywhere.
-        partial.write_bytes(content.encode("utf-8", "backslashreplace"))
-        partial.replace(path)
-        paths.append(path)
+        write_whole(out / name, content)
+        paths.append(out / name)
     return paths
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from auditor.errors import SpecificationError
 from auditor.events.cause_kinds import kind_of
-from auditor.results import FLAGGED, AuditResult, Verdict
+from auditor.results import FLAGGED, AuditResult, Verdict, write_whole
 
 SCHEMA = "dpaudit-baseline/2"
 #: The form before: it has no causes, so its findings are known by id and verdict only.
@@ -297,16 +297,14 @@ def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
         If it cannot be written.
     """
     text = "\n".join([_HEAD, *(_block(finding) for finding in sorted(findings, key=lambda f: f.id))])
-    partial = path.with_name(path.name + ".part")
     try:
-        written = text.encode()
+        text.encode()
     except UnicodeEncodeError as error:  # of names of files that are no UTF-8
         odd = text.splitlines()[text.count("\n", 0, error.start)]
         why = f"TOML has no form for half a surrogate pair: {odd}"
         raise SpecificationError(f"cannot write to {str(path)!r}: {why}") from error
     try:
-        partial.write_bytes(written)
-        partial.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise SpecificationError(f"cannot write to {str(path)!r}: {error}") from error
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
+from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 
 from auditor import Pair, PureDP, TargetError, assert_private, audit, explain
-from auditor.cli.main import _hear_signals
+from auditor.cli.main import _hear_signals, main
 from auditor.cli.terminal import print_text
+from auditor.results import write_whole
 from auditor.targets.raises import describe_error
 
 PAIR = Pair(np.array([0]), np.array([1]), "one bit")
@@ -73,3 +77,34 @@ def test_a_signal_that_ends_a_command_is_an_interrupt_once(number: signal.Signal
             os.kill(os.getpid(), number)
     finally:
         signal.signal(number, before)
+
+
+def test_a_full_disk_leaves_the_earlier_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.html"
+    write_whole(path, "first\n")
+
+    def fill(partial: Path, content: bytes) -> int:
+        partial.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fill)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(path, "second\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_text() == "first\n"
+
+
+def test_what_the_system_refuses_is_one_line_and_no_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(click, "echo", refuse)
+    monkeypatch.setattr("auditor.cli.main.print_text", lambda text, **_: print(text))
+    monkeypatch.delenv("DPAUDIT_TRACEBACK", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main(["helper"])
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("dpaudit: the system refused: [Errno 28] No space left on device")
