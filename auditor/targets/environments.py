@@ -241,7 +241,10 @@ def _build(folder: Path, asked: tuple[str, ...], interpreter: str, limit: float)
     try:
         failure = f"no environment with {what} could be built"
         pip = [] if asked else ["--without-pip"]
-        _run([interpreter, "-I", "-m", "venv", *pip, str(folder)], failure, limit)
+        # What pip unpacks goes with the folder, also if the build is interrupted or killed.
+        temporary = folder / "temporary"
+        temporary.mkdir(parents=True)
+        _run([interpreter, "-I", "-m", "venv", *pip, str(folder)], failure, limit, temporary)
         if asked:
             install = [
                 _interpreter_path(folder),
@@ -253,7 +256,8 @@ def _build(folder: Path, asked: tuple[str, ...], interpreter: str, limit: float)
                 "--disable-pip-version-check",
                 "--no-compile",  # what is imported is compiled then, and kept: a third less time
             ]
-            _run([*install, "--", *asked], failure, max(limit - (time.monotonic() - begun), 1.0))
+            _run([*install, "--", *asked], failure, max(limit - (time.monotonic() - begun), 1.0), temporary)
+        rmtree(temporary, ignore_errors=True)
         about = {
             "requirements": [without_secrets(text) for text in asked],
             "seconds": round(time.monotonic() - begun, 1),
@@ -264,8 +268,9 @@ def _build(folder: Path, asked: tuple[str, ...], interpreter: str, limit: float)
         raise
 
 
-def _run(command: Sequence[str], failure: str, limit: float) -> str:
+def _run(command: Sequence[str], failure: str, limit: float, temporary: Path | None = None) -> str:
     """What a command prints; a failure shows its last lines."""
+    elsewhere = {} if temporary is None else {"TMPDIR": str(temporary)}
     try:
         process = subprocess.Popen(
             command,
@@ -274,7 +279,7 @@ def _run(command: Sequence[str], failure: str, limit: float) -> str:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=_without_python(os.environ),
+            env=_without_python(os.environ) | elsewhere,
             start_new_session=True,  # so that what a build has started ends with it
         )
     except OSError as error:

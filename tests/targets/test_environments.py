@@ -110,12 +110,14 @@ def test_a_failed_build_leaves_nothing_and_quotes_pip(tmp_path: Path) -> None:
 
 def test_a_build_past_its_limit_ends_with_all_that_it_started(tmp_path: Path) -> None:
     slow = tmp_path / "python"
-    slow.write_text(f'#!/bin/sh\ncase "$*" in *venv*) sleep 30 & echo $! > {tmp_path}/child; sleep 30;; esac\n')
+    script = f"touch $TMPDIR/unpacked; echo $TMPDIR > {tmp_path}/place; sleep 30 & echo $! > {tmp_path}/child; sleep 30"
+    slow.write_text(f'#!/bin/sh\ncase "$*" in *venv*) {script};; esac\n')
     slow.chmod(0o755)
     begun = time.monotonic()
-    with pytest.raises(SpecificationError, match=r"within 2 s"):
-        find_environment([], cache=tmp_path, python=str(slow), limit=2.0)
+    with pytest.raises(SpecificationError, match=r"within 0.5 s"):
+        find_environment([], cache=tmp_path, python=str(slow), limit=0.5)
     assert time.monotonic() - begun < 20
+    assert not Path((tmp_path / "place").read_text().strip()).exists()
     child = Path("/proc") / (tmp_path / "child").read_text().strip() / "cmdline"
     while child.exists() and child.read_bytes():  # it is empty of a process that is dead and not yet reaped
         assert time.monotonic() - begun < 20

@@ -295,6 +295,9 @@ def _inconsistent_nights(store: Store, series: Series, past: Past) -> list[str]:
         if chunks is not None and (len(own) != chunks or 2 * sum(chunk.n for chunk in own) != draws):
             found.append(f"night {number} says {chunks} chunks with {draws} draws, there are {len(own)}")
         share = share_of(series.attempt)
+        if not isinstance(alpha, float):  # a column of SQLite takes any type
+            found.append(f"night {number} has alpha {alpha!r}, which is no number")
+            continue
         if not 0 < alpha < share:
             found.append(f"night {number} has alpha {alpha:.6g}, attempt {series.attempt} has less than {share:.3g}")
             continue
@@ -335,6 +338,10 @@ def _differing_bound(store: Store, past: Past, series: Series) -> list[str]:
     if not nights:
         return []
     night, alpha, recorded = nights[0]
+    if not isinstance(recorded, float):
+        return [f"night {night} says lower bound {recorded!r}, which is no number"]
+    if not isinstance(alpha, float):  # that is said of the night
+        return []
     [(last,)] = store.query(
         "SELECT coalesce(max(number) + 1, 0) FROM chunks WHERE series = ? AND night <= ?", series.number, night
     )
