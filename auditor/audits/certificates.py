@@ -276,6 +276,8 @@ def prove(
     Valid because: see `enumerate_outputs` and `bound_level`; "violation" needs a lower bound above the claim on one
     pair, "holds" an upper bound within it on all.
     """
+    from auditor.report.words import number_of  # no audit needs the reports
+
     check_id(id)
     _check_numbers(guarantee, seconds, paths, spare)
     if pairs is not None:
@@ -294,8 +296,8 @@ def prove(
         neighbours = list(_neighbours(datasets, relation))
         if not neighbours:
             raise SpecificationError(f"none of the {len(datasets)} datasets are neighbours under {relation.name}")
-        about = f"{len(datasets):,} datasets of up to {_number_of(rows, 'row')} of "
-        about += f"{_number_of(len(domain), 'value')}, {_number_of(len(neighbours), 'pair')}"
+        about = f"{len(datasets):,} datasets of up to {number_of(rows, 'row')} of "
+        about += f"{number_of(len(domain), 'value')}, {number_of(len(neighbours), 'pair')}"
     needed = sorted({k for pair in neighbours for k in pair})
     budget = Budget(paths, time.monotonic() + seconds, spare)
     with watch_datasets([datasets[k] for k in needed]):
@@ -409,10 +411,6 @@ def _show_event(level: Level, x: Outcomes, y: Outcomes) -> str | None:
     )
     p, q = (sum(side.masses.get(key, 0.0) for key in outputs) for side in (first, second))
     return f"output {named}: probability {p:.6g} against {q:.6g}"
-
-
-def _number_of(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _caveat(about: str, lost: float, spare: float, laws: Mapping[int, Outcomes]) -> str:

@@ -16,6 +16,7 @@ from auditor.calibration import figures
 from auditor.report import words
 from auditor.report.figures import draw_legend
 from auditor.report.page import create_environment, read_asset, without_indentation
+from auditor.results import write_whole
 
 NAMES = ("calibration.json", "calibration.md", "calibration.html")
 #: How the stopping rules are told to people.
@@ -35,10 +36,8 @@ def write_report(content: Mapping[str, Any], out: Path) -> list[Path]:
     said = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
     paths = []
     for name, text in zip(NAMES, (said, render_markdown(content), render_html(content)), strict=True):
-        path, partial = out / name, out / f"{name}.part"
-        partial.write_bytes(text.encode("utf-8"))
-        partial.replace(path)
-        paths.append(path)
+        write_whole(out / name, text)
+        paths.append(out / name)
     return paths
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
@@ -37,6 +35,7 @@ from auditor.cli.commands import (
 )
 from auditor.cli.corpus.command import corpus
 from auditor.cli.examples import show_example
+from auditor.cli.process_end import hear_signals, refuse_exit, silence_output
 from auditor.cli.prove import prove
 from auditor.cli.scores import scores
 from auditor.cli.terminal import print_text
@@ -491,64 +490,6 @@ def _explain_option(error: click.NoSuchOption) -> click.UsageError:
     return error
 
 
-@contextmanager
-def _refuse_exit() -> Iterator[None]:
-    """Make exit code 2 of a target's `os._exit`, whose own code would be that of a pass or a finding."""
-    own, leave = os.getpid(), os._exit
-
-    def end(status: int) -> NoReturn:
-        if os.getpid() != own:  # a copy of the process
-            leave(status)
-        os.write(2, f"dpaudit: the target ended this process by os._exit({status!r}): nothing is known\n".encode())
-        leave(FAILED)
-
-    os._exit = end
-    try:
-        yield
-    finally:
-        os._exit = leave
-
-
-#: Seconds in which signals are one: `timeout` sends its signal to the process and then to the group.
-_TWICE = 0.1
-
-
-@contextmanager
-def _hear_signals() -> Iterator[None]:
-    """Make TERM and HUP what Ctrl-C is: what is finished is written, and no temporary folder stays.
-
-    A second one ends the process at once, also in the middle of compiled code.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    own, numbers = os.getpid(), [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    heard = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]  # nohup ignores HUP
-    ending: list[int] = []
-
-    def restore() -> None:
-        for number in heard:
-            signal.signal(number, signal.SIG_DFL)
-
-    def end(number: int, _frame: object) -> None:
-        if os.getpid() != own:  # a copy of the process, which a target made
-            restore()
-            os.kill(os.getpid(), number)
-        if ending:
-            return
-        ending.append(number)
-        time.sleep(_TWICE)
-        restore()
-        raise KeyboardInterrupt
-
-    for number in heard:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        restore()
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line.
 
@@ -570,10 +511,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it: claims import what is beside them
     try:
         # Not cli.main: that turns a closed pipe into exit code 1, which here is a finding.
-        with _hear_signals(), _refuse_exit(), cli.make_context("dpaudit", words) as context:
+        with hear_signals(), refuse_exit(FAILED), cli.make_context("dpaudit", words) as context:
             cli.invoke(context)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit says nothing
+        silence_output()
         sys.exit(FAILED)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
@@ -599,7 +540,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             sys.stdout.flush()
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit says nothing
+            silence_output()
         sys.exit(FAILED)
     except BaseException as error:
         if os.environ.get("DPAUDIT_TRACEBACK"):

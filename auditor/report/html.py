@@ -200,8 +200,7 @@ def format_prose(text: str) -> Markup:
 
 def format_numbers(text: str) -> str:
     """Write Python's 1e-05, 1e+06 and inf as 1e-5, 1e6 and ∞."""
-    text = re.sub(r"(?<=\d)e([+-])0*(?=[1-9])", lambda found: "e-" if found[1] == "-" else "e", text)
-    return re.sub(r"(?<== )(-?)inf\b", lambda found: "−∞" if found[1] else "∞", text)
+    return re.sub(r"(?<== )(-?)inf\b", lambda found: "−∞" if found[1] else "∞", words.shorten_powers(text))
 
 
 #: Words of formulas that are written without symbols, and what a page shows for them.

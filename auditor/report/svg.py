@@ -91,13 +91,13 @@ def list_decades(low: float, high: float) -> list[float]:
 def shorten_count(value: float) -> str:
     """Format a count in few characters, for example "20k" and "4,096"."""
     if value >= 1e12:
-        return f"{value:.2g}".replace("e+", "e")
+        return words.shorten_powers(f"{value:.2g}")
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= unit:
             if value < 1e5 and value == round(value) and value % 100:
                 return f"{value:,.0f}"
             return f"{value / unit:.3g}{name}"
-    return f"{value:.3g}".replace("e-0", "e-")
+    return words.shorten_powers(f"{value:.3g}")
 
 
 def space_ticks(ticks: Iterable[tuple[float, str]], free: float = -math.inf) -> list[tuple[float, str]]:

@@ -39,6 +39,8 @@ def _escape_character(c: str) -> str:
 
 
 _NUMBERS = frozenset((float, int))
+#: What Python writes before the digits of an exponent.
+_POWER = re.compile(r"(?<=\d)e([+-])0*(?=[1-9])")
 
 
 def clean_values(value: Any) -> Any:
@@ -93,12 +95,12 @@ def format_level(value: float | None, missing: str = "–") -> str:
         return "∞" if value > 0 else "−∞"
     if 999.95 <= abs(value) < 1e7:
         return f"{float(f'{value:.4g}'):,.0f}"
-    return _shorten_power(f"{value:.4g}")
+    return shorten_powers(f"{value:.4g}")
 
 
-def _shorten_power(number: str) -> str:
-    """Write a power of ten as short as it can be: "1e+06" as "1e6"."""
-    return number.replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+def shorten_powers(text: str) -> str:
+    """Shorten powers of ten in a text: "1e+06" to "1e6"."""
+    return _POWER.sub(lambda found: "e-" if found[1] == "-" else "e", text)
 
 
 def number_of(count: int, noun: str, plural: str = "") -> str:
@@ -123,7 +125,7 @@ def format_percent(share: float) -> str:
     """
     value = 100 * share
     if 0 < value < 0.1 or 99.9 < value < 100:
-        return f"{_shorten_power(f'{value:.4g}')} %"
+        return f"{shorten_powers(f'{value:.4g}')} %"
     if value >= 999.5:  # a lower bound may be many times the claim
         return f"{format_level(float(f'{value:.3g}'))} %"
     return f"{value:.3g} %"
@@ -221,8 +223,8 @@ def format_scalar(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        # A whole number is written as a count is; far beyond a thousand millions nobody counts the zeros.
-        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e10 else _shorten_power(f"{value:.6g}")
+        # A whole number is written out like a count, unless it is too long to read.
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e10 else shorten_powers(f"{value:.6g}")
     if isinstance(value, list | tuple):
         return "[" + _join_texts([format_scalar(v) for v in value]) + "]"
     return {"inf": "∞", "-inf": "−∞", "nan": "not a number"}.get(str(value), str(value))

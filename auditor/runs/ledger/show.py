@@ -237,15 +237,18 @@ def _misnumbered_attempts(store: Store) -> dict[int, list[str]]:
     The attempt tells the series' share of alpha: two of one number would have it twice.
     """
     found: dict[int, list[str]] = {}
+    states: dict[tuple[str, str], list[tuple[int, bool]]] = {}  # attempts, and whether each is closed
     rows = store.query("SELECT number, claim, fingerprint, alone, attempt, closed FROM series ORDER BY number")
+    for _, claim, fingerprint, _, attempt, closed in rows:
+        states.setdefault((claim, fingerprint), []).append((attempt, closed is not None))
+    taken = set()
     for number, claim, fingerprint, alone, attempt, _ in rows:
-        same = [row for row in rows if row[1:3] == (claim, fingerprint)]
-        if any(row[3:5] == (alone, attempt) and row[0] < number for row in same):
+        before = [(one, closed) for one, closed in states[claim, fingerprint] if one < attempt]
+        if (claim, fingerprint, alone, attempt) in taken:
             found[number] = [f"attempt {attempt} is there twice"]
-            continue
-        wanted = 1 + max((row[4] for row in same if row[4] < attempt and row[5] is not None), default=0)
-        if attempt != wanted or any(row[4] < attempt and row[5] is None for row in same):
+        elif attempt != 1 + max((one for one, _ in before), default=0) or not all(closed for _, closed in before):
             found[number] = [f"it is attempt {attempt}, and the closed ones before it do not lead to that"]
+        taken.add((claim, fingerprint, alone, attempt))
     return found
 
 
@@ -278,7 +281,7 @@ def _inconsistent_nights(store: Store, series: Series, past: Past) -> list[str]:
     A verdict is that of `Evidence.refuted`, of all chunks up to that night at its share of alpha. A refutation may have
     been doubted, and then the verdict is another one.
     """
-    found, last = [], 0
+    found, last, share = [], 0, share_of(series.attempt)
     guarantee = None if series.guarantee is None else claim_from_json(series.guarantee)
     counted = dict(
         store.query("SELECT night, max(number) + 1 FROM chunks WHERE series = ? GROUP BY night", series.number)
@@ -294,7 +297,6 @@ def _inconsistent_nights(store: Store, series: Series, past: Past) -> list[str]:
         own = past.chunks[first:last]
         if chunks is not None and (len(own) != chunks or 2 * sum(chunk.n for chunk in own) != draws):
             found.append(f"night {number} says {chunks} chunks with {draws} draws, there are {len(own)}")
-        share = share_of(series.attempt)
         if not isinstance(alpha, float):  # a column of SQLite takes any type
             found.append(f"night {number} has alpha {alpha!r}, which is no number")
             continue

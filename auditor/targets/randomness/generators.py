@@ -270,8 +270,12 @@ def _as_whole(value: Any, what: str) -> int:
 
 
 def _check_plain(fine: bool, what: str) -> None:
+    _check_followed(fine, f"numpy's {what}")
+
+
+def _check_followed(fine: bool, what: str) -> None:
     if not fine:
-        raise Uncontrolled(f"numpy's {what} is not followed")
+        raise Uncontrolled(f"{what} is not followed")
 
 
 # ------------------------------------------------------------------------------ legacy and Python
@@ -362,17 +366,17 @@ def python_functions(path: Callable[[], RandomPath]) -> dict[str, Callable[..., 
         if weights is None and cum_weights is None:
             return [choice(population) for _ in range(k)]
         if cum_weights is not None:
-            _check_python(weights is None, "random.choices with weights of two kinds")
+            _check_followed(weights is None, "random.choices with weights of two kinds")
             weights = np.diff([0, *cum_weights]).tolist()
         weights = [float(weight) for weight in weights]
         total = math.fsum(weights)
         usual = len(weights) == len(population) and min(weights, default=-1.0) >= 0 and 0 < total < math.inf
-        _check_python(usual, f"random.choices of {len(population)} with weights {weights}")
+        _check_followed(usual, f"random.choices of {len(population)} with weights {weights}")
         masses = tuple(weight / total for weight in weights)
         return [population[int(draw_number(path(), of.categories(masses)))] for _ in range(k)]
 
     def sample(population: Sequence[Any], k: Any) -> list[Any]:
-        _check_python(isinstance(population, Sequence), f"random.sample of {type(population).__name__}")
+        _check_followed(isinstance(population, Sequence), f"random.sample of {type(population).__name__}")
         return _take_from(population, _as_whole(k, "random.sample"))
 
     def _take_from(population: Sequence[Any], k: int) -> list[Any]:
@@ -385,11 +389,11 @@ def python_functions(path: Callable[[], RandomPath]) -> dict[str, Callable[..., 
         x[:] = _take_from(x, len(x))
 
     def gauss(mu: float = 0.0, sigma: float = 1.0) -> Any:
-        _check_python(sigma >= 0, f"random.gauss with sigma = {sigma!r}")
+        _check_followed(sigma >= 0, f"random.gauss with sigma = {sigma!r}")
         return draw_number(path(), of.normal(float(mu), float(sigma)))
 
     def expovariate(lambd: float = 1.0) -> Any:
-        _check_python(lambd > 0, f"random.expovariate with a rate of {lambd!r}")
+        _check_followed(lambd > 0, f"random.expovariate with a rate of {lambd!r}")
         return draw_number(path(), of.exponential(1.0 / float(lambd)))
 
     def refuse_seed(*_: Any, **__: Any) -> Any:
@@ -399,7 +403,7 @@ def python_functions(path: Callable[[], RandomPath]) -> dict[str, Callable[..., 
         count = _as_whole(n, "a number of random bytes")
         if count > 1:
             raise Uncontrolled(f"{count} random bytes have too many values, {256.0**count:.3g}")
-        _check_python(count >= 0, f"a number of {count} random bytes")
+        _check_followed(count >= 0, f"a number of {count} random bytes")
         return bytes([int(integer(0, 256)) for _ in range(count)])
 
     def token_bytes(nbytes: int | None = None) -> bytes:
@@ -441,9 +445,4 @@ def _with_its_arguments(name: str, function: Callable[..., Any]) -> Callable[...
 
 
 def _check_sized(values: Any, what: str) -> None:
-    _check_python(isinstance(values, Sized), f"{what} of {type(values).__name__}")
-
-
-def _check_python(fine: bool, what: str) -> None:
-    if not fine:
-        raise Uncontrolled(f"{what} is not followed")
+    _check_followed(isinstance(values, Sized), f"{what} of {type(values).__name__}")

@@ -32,6 +32,7 @@ NoteSeed = Callable[[str], None]
 _SEEDED = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64", "SeedSequence")
 #: Files that give random bytes of the system.
 _DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng", "/proc/sys/kernel/random/uuid")
+_UNSEEDED = "it makes a generator of numpy without a seed, which is not followed"
 #: In the place of what was there: an inherited attribute, which is deleted afterwards.
 _INHERITED = object()
 
@@ -161,16 +162,28 @@ def _seeded_by(default_rng: Callable[..., Any], note: NoteSeed, rng: np.random.G
     return make
 
 
-def _make_noting(real: Any, note: NoteSeed) -> Any:
+def _make_noting(replaced: Any, note: NoteSeed) -> Any:
     """A class of seeds or bit generators that tells what they are made from."""
-    real = next(kind for kind in real.__mro__ if type(kind) is type)  # where it is replaced already
 
-    class Noting(type):
+    def make(real: Any, *values: Any, **named: Any) -> Any:
+        if all(value is None for value in (*values, *named.values())):
+            raise Uncontrolled(_UNSEEDED)
+        note(" ".join([*map(_in_words, values), *(f"{name} {_in_words(value)}" for name, value in named.items())]))
+        return real(*values, **named)
+
+    return _make_class(replaced, make)
+
+
+def _make_class(replaced: Any, make: Callable[..., Any]) -> Any:
+    """Make a stand-in for a class; calls go to ``make``.
+
+    The real class is the first argument; its instances are those of the stand-in.
+    """
+    real = next(kind for kind in replaced.__mro__ if type(kind) is type)  # where it is replaced already
+
+    class StandIn(type):
         def __call__(cls, *values: Any, **named: Any) -> Any:
-            if all(value is None for value in (*values, *named.values())):
-                raise Uncontrolled("it makes a generator of numpy without a seed, which is not followed")
-            note(" ".join([*map(_in_words, values), *(f"{name} {_in_words(value)}" for name, value in named.items())]))
-            return real(*values, **named)
+            return make(real, *values, **named)
 
         def __instancecheck__(cls, instance: Any) -> bool:
             return isinstance(instance, real)
@@ -178,7 +191,7 @@ def _make_noting(real: Any, note: NoteSeed) -> Any:
         def __subclasscheck__(cls, subclass: type) -> bool:
             return issubclass(subclass, real)
 
-    return Noting(real.__name__, (real,), {})
+    return StandIn(real.__name__, (real,), {})
 
 
 def _in_words(seed: Any) -> str:
@@ -196,28 +209,20 @@ def _in_words(seed: Any) -> str:
 
 def _seedings(state: np.random.RandomState, note: NoteSeed) -> Iterator[Substitute]:
     """Refuse generators that take their seed from the system."""
-    real = next(kind for kind in np.random.RandomState.__mro__ if type(kind) is type)  # where it is replaced already
     seed_python = random.Random.seed
     given: list[bool] = []  # a RandomState asks the system for a seed before it takes the one that it is given
 
-    class States(type):
-        def __call__(cls, seed: Any = None) -> Any:
-            if seed is None:
-                return state
-            note(_in_words(seed))
-            given.append(True)
-            try:
-                return real(seed)
-            finally:
-                given.pop()
+    def make_state(real: Any, seed: Any = None) -> Any:
+        if seed is None:
+            return state
+        note(_in_words(seed))
+        given.append(True)
+        try:
+            return real(seed)
+        finally:
+            given.pop()
 
-        def __instancecheck__(cls, instance: Any) -> bool:
-            return isinstance(instance, real)
-
-        def __subclasscheck__(cls, subclass: type) -> bool:
-            return issubclass(subclass, real)
-
-    stand_in = States("RandomState", (real,), {})
+    stand_in = _make_class(np.random.RandomState, make_state)
     for owner in (np.random, np.random.mtrand):
         yield owner, "RandomState", stand_in
     module: Any = np.random.bit_generator
@@ -226,7 +231,7 @@ def _seedings(state: np.random.RandomState, note: NoteSeed) -> Iterator[Substitu
 
     def give_entropy(count: int) -> int:
         if not given and not _name_of_caller(2).startswith(own):
-            raise Uncontrolled("it makes a generator of numpy without a seed, which is not followed")
+            raise Uncontrolled(_UNSEEDED)
         return int(bits(count))
 
     yield module, "randbits", give_entropy

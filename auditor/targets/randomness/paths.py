@@ -120,7 +120,7 @@ class RandomPath:
     script : sequence, optional
         Numbers to give out instead: the call then sees plain numbers only.
     seeds : list of str
-        Seeds that the call has given to generators of its own.
+        Seeds of the generators that the call itself makes.
     """
 
     prefix: tuple[int, ...] = ()

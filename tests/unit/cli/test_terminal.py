@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from auditor import Pair, PureDP, TargetError, assert_private, audit, explain
-from auditor.cli.main import _hear_signals, main
+from auditor.cli.main import main
+from auditor.cli.process_end import hear_signals
 from auditor.cli.terminal import print_text
 from auditor.results import write_whole
 from auditor.targets.raises import describe_error
@@ -68,12 +69,12 @@ def test_a_signal_that_ends_a_command_is_an_interrupt_once(number: signal.Signal
     try:
         again = threading.Timer(0.02, os.kill, (os.getpid(), number))  # as `timeout` does
         again.start()
-        with pytest.raises(KeyboardInterrupt), _hear_signals():
+        with pytest.raises(KeyboardInterrupt), hear_signals():
             os.kill(os.getpid(), number)
         again.join()
         assert signal.getsignal(number) == signal.SIG_DFL
         signal.signal(number, signal.SIG_IGN)  # as nohup has it
-        with _hear_signals():
+        with hear_signals():
             os.kill(os.getpid(), number)
     finally:
         signal.signal(number, before)

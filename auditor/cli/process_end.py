@@ -1,0 +1,86 @@
+"""How the process of a command ends: signals, a target's `os._exit`, and output that nobody takes any more."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+#: Seconds in which signals are one: `timeout` sends its signal to the process and then to the group.
+_TWICE = 0.1
+
+
+@contextmanager
+def refuse_exit(code: int) -> Iterator[None]:
+    """Give a target's `os._exit` an exit code of ours.
+
+    The target's own might be that of a pass or a finding.
+
+    Parameters
+    ----------
+    code : int
+        Exit code of this process then, whatever the target's.
+    """
+    own, leave = os.getpid(), os._exit
+
+    def end(status: int) -> NoReturn:
+        if os.getpid() != own:  # a copy of the process
+            leave(status)
+        os.write(2, f"dpaudit: the target ended this process by os._exit({status!r}): nothing is known\n".encode())
+        leave(code)
+
+    os._exit = end
+    try:
+        yield
+    finally:
+        os._exit = leave
+
+
+@contextmanager
+def hear_signals() -> Iterator[None]:
+    """Make TERM and HUP what Ctrl-C is.
+
+    What is finished is written, and no temporary folder stays. A second one ends the process at once, also in the
+    middle of compiled code.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    own, numbers = os.getpid(), [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]  # nohup ignores HUP
+    ending: list[int] = []
+
+    def restore() -> None:
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
+
+    def end(number: int, _frame: object) -> None:
+        if os.getpid() != own:  # a copy of the process, which a target made
+            restore()
+            os.kill(os.getpid(), number)
+        if ending:
+            return
+        ending.append(number)
+        time.sleep(_TWICE)
+        restore()
+        raise KeyboardInterrupt
+
+    for number in heard:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def silence_output() -> None:
+    """Send standard output nowhere.
+
+    The flush at exit fails no more.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
