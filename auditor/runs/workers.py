@@ -57,7 +57,8 @@ def start_workers(run: Run, say: Say | None = None, alone: bool = False) -> Iter
         with connect_cluster(run, say or (lambda _: None)) as hand_out:
             yield hand_out
     elif run.jobs == 1:
-        yield lambda ids, alpha: (audit_by_id(run, id_, alpha[id_]) for id_ in ids)
+        with one_thread():  # as workers have it
+            yield lambda ids, alpha: (audit_by_id(run, id_, alpha[id_]) for id_ in ids)
     elif alone:
         # As workers have it: one thread for numeric libraries, and a partner where draws take long.
         with one_thread(), hire_partner(partial(_target, run)) if POSSIBLE else nullcontext() as take:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from auditor.claims import registry
 from auditor.runs import workers
@@ -46,6 +47,12 @@ def test_a_run_of_one_claim_is_audited_in_its_own_process(tmp_path: Path) -> Non
 
 def test_a_run_of_several_claims_is_audited_by_workers(tmp_path: Path) -> None:
     assert os.getpid() not in processes(tmp_path, 0.0, "one", "two")
+
+
+@pytest.mark.parametrize(("jobs", "alone"), [(1, False), (1, True), (2, True)])
+def test_numeric_libraries_have_one_thread_in_the_process_of_the_command(jobs: int, alone: bool) -> None:
+    with threadpool_limits(2), workers.start_workers(Run(jobs=jobs), alone=alone):
+        assert {library["num_threads"] for library in threadpool_info()} == {1}
 
 
 @pytest.mark.skipif(not POSSIBLE, reason="processes meet by sockets of Unix")
