@@ -184,7 +184,7 @@ def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair],
     seconds = None if settings.seconds is None else settings.seconds / 2
     loop = ChunkLoop(CHUNKS, side // 2, seconds, settings.chunks)
     for chunk in loop:
-        k = next_pair(found.learners, CHUNKS.first)
+        k = next_pair(found.learners, CHUNKS.first, promising=settings.promising(guarantee.level))
         learner = found.learners[k]
         # As in `collect`: what is fitted counts only if another chunk is drawn.
         if loop.begun and not learner.fit(True, loop.clock.left):

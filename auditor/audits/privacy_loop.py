@@ -16,7 +16,7 @@ from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.dependence import Trace, looked_at
 from auditor.audits.independence import COMPARISONS
 from auditor.audits.loop import ChunkLoop, ChunkRule
-from auditor.audits.pair_search import ExclusiveOutputs, next_pair
+from auditor.audits.pair_search import AT_ONCE, FIRST_OF_MANY, ExclusiveOutputs, next_pair
 from auditor.datasets import Pair
 from auditor.errors import SpecificationError, check_alpha, check_positive
 from auditor.events.cause_kinds import read_kinds
@@ -44,6 +44,8 @@ LARGEST = 1 << 17
 #: out of date, and the number of chunks grows with the logarithm of the budget. Later chunks are relatively larger:
 #: estimates have settled.
 CHUNKS = ChunkRule(FIRST, growth=0.15, smallest=SMALLEST, largest=LARGEST, late=(2_000, 0.2))
+#: The same where there are many pairs in no order of promise.
+CHUNKS_OF_MANY = replace(CHUNKS, first=FIRST_OF_MANY)
 #: Chunks while the wealth is less than `NEAR` nats below 1/alpha. Verdicts are read at the end of a chunk. The log
 #: wealth of a false claim fluctuates by a few nats, so that smaller chunks see it cross the threshold earlier, and
 #: their bets use newer estimates. Chosen by simulation on seeds from 50,000 and 70,000 of the cases of
@@ -87,7 +89,7 @@ class Settings:
         targets so slow that the tests would take most of the time.
     even : bool
         Choose among up to `auditor.audits.pair_search.AT_ONCE` pairs as among more, whose draws are spread more evenly:
-        for pairs that were not chosen because each shows something.
+        for pairs that were not chosen because each shows something, in the order of their promise.
     method : str
         "e-process", or "clopper-pearson" for the fixed-size method of the literature, see `auditor.audits.fixed_size`;
         that one is judged once, so that it always runs to its budget.
@@ -147,6 +149,10 @@ class Settings:
         if self.detect is not None:
             return self.detect
         return usual_level(claimed)
+
+    def promising(self, claimed: float) -> float:
+        """Level halfway between the claimed and the wanted one."""
+        return (claimed + self.wanted(claimed)) / 2
 
 
 @dataclass(frozen=True)
@@ -522,11 +528,16 @@ def collect_evidence(
     loop = ChunkLoop(CHUNKS, settings.draws // 2, settings.seconds, settings.chunks, number=len(evidence.chunks))
     rejected, widest = evidence.refuted(settings.alpha), 1
     often = settings.stop == "verdict" and not sampler.scattered
+    usual = CHUNKS_OF_MANY if len(pairs) > AT_ONCE and not settings.even else CHUNKS
+    promising = settings.promising(guarantee.level)
     refuted_before, pending = rejected, evidence.past.pending
     if refuted_before and settings.stop == "verdict" and evidence.past.memory and pending is None:
         return evidence
     for chunk in loop:
-        k = next_pair(evidence.learners, FIRST, settings.even, exclusive) if pending is None else pending.pair
+        if pending is None:
+            k = next_pair(evidence.learners, usual.first, settings.even, exclusive, promising)
+        else:
+            k = pending.pair
         learner = evidence.learners[k]
         # What is fitted counts only if the next chunk is drawn: a run that time cut short can then be replayed.
         if loop.begun and not learner.fit(rejected, loop.clock.left):
@@ -534,7 +545,7 @@ def collect_evidence(
             break
         plan, pending = pending, None
         if plan is None:
-            rule = CHUNKS_NEAR if often and evidence.nearly_refuted(settings.alpha) else CHUNKS
+            rule = CHUNKS_NEAR if often and evidence.nearly_refuted(settings.alpha) else usual
             n = min(rule.size(learner.n, loop.left), max(NUMBERS // widest, SMALLEST))
             chain = bet = None
             if learner.proposal is not None:

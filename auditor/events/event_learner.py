@@ -256,6 +256,7 @@ class EventLearner:
         self.finalists: list[Proposal] = []
         self.reach = 0.0  # pessimistic level of the best event
         self.hope = math.inf  # optimistic level of the same event
+        self._shown = -1, 0.0  # draws, and the level that they show
         #: Number of events of the first finalist's chain in which each output of the latest chunk lies, on each side.
         self.depths: tuple[NDArray[np.uint8], NDArray[np.uint8]] = (np.zeros(0, np.uint8), np.zeros(0, np.uint8))
         self._past = Reservoir(RESERVOIR)
@@ -270,6 +271,17 @@ class EventLearner:
     def proposal(self) -> Proposal | None:
         """The finalist to bet on next, the one of highest score."""
         return self.finalists[0] if self.finalists else None
+
+    @property
+    def shown(self) -> float:
+        """Level of the best event by its shrunken estimates, 0 without one."""
+        if self._shown[0] != self.n:
+            best, level = self.proposal, 0.0
+            if best is not None:
+                p, q = best.prior.take(best.best).estimate(best.x[best.best], best.y[best.best], best.n)
+                level = float(self.guarantee.level_of(np.atleast_1d(p), np.atleast_1d(q))[0])
+            self._shown = self.n, level
+        return self._shown[1]
 
     def stake_on(self, number: int) -> Stake | None:
         """Bet on the proposal, without counts; None without one.

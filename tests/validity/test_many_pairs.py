@@ -38,7 +38,8 @@ def test_false_alarms_are_rare_where_the_luckiest_of_200_pairs_is_followed(
 ) -> None:
     # All are opened at once, so that there is as much luck to choose from as can be, and 400 draws a side follow it.
     monkeypatch.setattr(pair_search, "OPENING", 1.0)
-    side = FIRST * PAIRS + 400
+    monkeypatch.setattr(pair_search, "OPENING_EARLY", 1.0)
+    side = pair_search.FIRST_OF_MANY * PAIRS + 400
     check(null, "budget", side)
     found = collect_evidence(
         Sampler(null.mechanism, 0, null.name), null.guarantee, null.pairs, Settings(draws=2 * side)

@@ -28,6 +28,7 @@ from auditor.audits.pair_search import (
     EXCLUSIVE,
     LEAST,
     OPENING,
+    OPENING_EARLY,
     SHOWN,
     SHOWN_APART,
     ExclusiveOutputs,
@@ -36,7 +37,8 @@ from auditor.audits.pair_search import (
 )
 from auditor.audits.privacy_loop import CHUNKS, FIRST, Settings, collect_evidence
 from auditor.datasets.crafted_pairs import hard_pairs
-from auditor.events.event_learner import EventLearner
+from auditor.events.event_learner import Chain, EventLearner, Proposal
+from auditor.events.features import Numeric
 from auditor.targets.sampler import PARTS, Sampler
 from tests.commandline import run_line
 
@@ -345,15 +347,18 @@ def test_of_few_pairs_none_is_left_behind() -> None:
 # -------------------------------------------------------------------------------- many pairs
 
 
-def spent(hopes: list[float], draws: int) -> list[EventLearner]:
-    """Learners of pairs with these hopes, whatever is drawn, after so many draws a side; checks each choice."""
-    learners = [learner(0, hope) for hope in hopes]
+def spent(hopes: list[float], draws: int, promising: float = math.inf) -> list[EventLearner]:
+    """Learners of pairs with these hopes, whatever is drawn, after so many draws a side; checks each choice.
+
+    They all show the level 0.
+    """
+    learners, part = [learner(0, hope) for hope in hopes], OPENING if promising == 0 else OPENING_EARLY
     while (total := sum(found.n for found in learners)) < draws:
-        k = next_pair(learners, FIRST)
+        k = next_pair(learners, FIRST, promising=promising)
         opened = [found.n for found in learners if found.n]
         if not learners[k].n:
             assert k == len(opened)  # in their order
-            assert FIRST * k <= OPENING * total or len(hopes) <= AT_ONCE
+            assert FIRST * k <= part * total or len(hopes) <= AT_ONCE
         learners[k].n += CHUNKS.size(learners[k].n)
     return learners
 
@@ -362,13 +367,26 @@ def test_up_to_thirty_pairs_are_all_looked_at_first() -> None:
     assert all(found.n == FIRST for found in spent([1.0] * AT_ONCE, FIRST * AT_ONCE))
 
 
-def test_more_pairs_are_opened_in_their_order_with_a_part_of_the_draws() -> None:
-    for draws in (100, 1_000, 5_000):
-        found = [one.n for one in spent([1.0] * 200, draws)]
+@pytest.mark.parametrize(("promising", "part"), [(0.0, OPENING), (0.1, OPENING_EARLY)])
+def test_more_pairs_are_opened_in_their_order_with_a_part_of_the_draws(promising: float, part: float) -> None:
+    for draws in (100, 1_000, int(200 * FIRST / part) - 1_000):
+        found = [one.n for one in spent([1.0] * 200, draws, promising)]
         opened = sum(n > 0 for n in found)
-        assert abs(opened - OPENING * draws / FIRST) <= 2
+        assert abs(opened - part * draws / FIRST) <= 2
         assert not any(found[opened:])
-    assert all(one.n for one in spent([1.0] * 200, int(200 * FIRST / OPENING) + 200))
+    assert all(one.n for one in spent([1.0] * 200, int(200 * FIRST / part) + 200, promising))
+
+
+def test_a_pair_that_shows_enough_is_drawn_from_before_more_are_opened() -> None:
+    def learners(x: int, y: int) -> list[EventLearner]:
+        """Of twenty pairs with draws, of which the eighth has an event that happened so often, and of others."""
+        found = [learner(2 * FIRST, 1.0) for _ in range(20)] + [learner(0, math.inf) for _ in range(AT_ONCE)]
+        above = Chain(Numeric("value"), "above", (0.5,))
+        found[7].finalists = [Proposal(above, 0, np.array([float(x)]), np.array([float(y)]), FIRST)]
+        return found
+
+    assert next_pair(learners(FIRST, 0), FIRST, promising=1.5) == 7
+    assert next_pair(learners(FIRST, FIRST), FIRST, promising=1.5) == 20
 
 
 def test_of_many_pairs_the_most_hopeful_has_most_draws_and_none_is_left_behind() -> None:
@@ -438,7 +456,7 @@ def test_of_few_pairs_one_that_stands_out_has_draws_until_it_shows_what_it_can()
 def test_no_pair_stands_out_beside_a_few(opened: int, chosen: int) -> None:
     learners = [drawn([99, 99, *USUAL[2:]] if k == 3 else USUAL, USUAL) for k in range(opened)]
     learners += [learner(0, math.inf) for _ in range(AT_ONCE)]
-    assert next_pair(learners, FIRST, exclusive=ExclusiveOutputs()) == chosen
+    assert next_pair(learners, FIRST, exclusive=ExclusiveOutputs(), promising=0.0) == chosen
 
 
 def leaks_on(where: int) -> Any:
