@@ -53,8 +53,8 @@ ROUNDS = 8
 COMPARED = 4
 #: With so many pairs all are looked at before any is drawn from again; with more, they are opened one by one.
 AT_ONCE = 30
-#: Draws a side of a pair's first chunk where there are more than `AT_ONCE` in no order of promise; chosen by simulation
-#: on seeds from 71,000 on. With `auditor.audits.privacy_loop.FIRST` level 2 on one of 200 pairs takes 1.2 times as much.
+#: Draws a side of a first chunk where there are more than `AT_ONCE` pairs in no order of promise; chosen by simulation
+#: on seeds from 71,000 on. With `auditor.audits.privacy_loop.FIRST` level 2 on one of 200 takes 1.2 times the draws.
 FIRST_OF_MANY = 5
 #: Part of the draws that opens pairs where there are many, whatever the open ones show; chosen by simulation. With half
 #: of it a defect at a random place took nearly twice the draws.
