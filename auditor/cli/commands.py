@@ -8,7 +8,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -319,20 +319,25 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
 
 def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str, out: Path | None) -> None:
     """Print the page on one finding, or write it to a folder."""
-    from auditor.audits.counterexamples.program import write_program
+    from auditor.audits.counterexamples.program import list_numbers, write_program
     from auditor.datasets import Pair
     from auditor.datasets.json_codec import data_from_json
+    from auditor.events.codec import chain_from_json
     from auditor.report.maintainer import choose_finding, render_maintainer_page
     from auditor.results import write_whole
 
     claim = choose_finding(content, part)
     found, about = claim.counterexample or {}, content["manifest"]
-    data = (found.get("again") or {}).get("data")
+    again = found.get("again") or {}
+    data, chain = again.get("data"), again.get("chain")
     program = str(found.get("code") or "")
     if data:
         pair = Pair(data_from_json(data["x"]), data_from_json(data["y"]), "counterexample")
         target, once = str(about.get("target") or ""), bool(about.get("one_draw"))
-        program = write_program(target, pair, found["event"], once, about.get("arguments") or ()) or program
+        exact: Sequence[float] = ()
+        with suppress(SpecificationError):  # of another version, say
+            exact = list_numbers(chain_from_json(chain)) if chain else ()
+        program = write_program(target, pair, found["event"], once, about.get("arguments") or (), exact) or program
     page = render_maintainer_page(content, claim, results.name, program)
     if out is None:
         print_text(page, nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -61,7 +62,7 @@ def show_lines(wanted: str, declared: Declarations, paths: Sequence[str], alpha:
         with keep_apart(claim.module):
             lines = list(_claim_lines(claim, share, share_of))
         yield from lines
-        yield f"  run it      dpaudit run {' '.join([*paths, '-k', claim.id])}"
+        yield f"  run it      dpaudit run {shlex.join([*paths, '-k', claim.id])}"
 
 
 def _ids_of(wanted: str, declared: Declarations) -> set[str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from auditor.audits.counterexamples.snippet import list_imports, python_of_pair
 from auditor.datasets import Pair
+from auditor.events.event_learner import Chain
+from auditor.events.features import Distance
 
 #: Draws a side; arbitrary, some seconds of most functions, and enough for an event that is seen in 1 of 100.
 DRAWS = 1_000
@@ -14,6 +17,7 @@ _PLACE = r"output(?:\[\d+\])*"
 _TERM = r"\(output\[\d+\] [-+] \d+(?:\.\d+)?(?:e[+-]?\d+)?\)"
 #: Forms of events that are Python, or nearly so.
 _FORMS = (
+    (re.compile(rf"({_PLACE}) is -0\.0"), r"str(\1) == '-0.0'"),  # which equals 0.0
     (re.compile(rf"({_PLACE}) (<=|>|<|>=) ({_NUMBER})"), r"\1 \2 \3"),
     (re.compile(rf"({_NUMBER}) (<=|<) ({_PLACE}) (<=|<) ({_NUMBER})"), r"\1 \2 \3 \4 \5"),
     (re.compile(rf"({_PLACE}) (?:=|is) ({_NUMBER})"), r"\1 == \2"),
@@ -25,8 +29,61 @@ _FORMS = (
     (re.compile(rf"({_PLACE}) does not leave the remainder (\d+) when divided by (\d+)"), r"\1 % \3 != \2"),
     (re.compile(r"character (\[-?\d+\]) in the text of output (<=|>) ('[^'\\]')"), r"output\1 \2 \3"),
 )
-#: Arguments of a function that takes a generator, or none.
-_CALL = "arguments = [data, n, np.random.default_rng()][: len(inspect.signature(draw).parameters)]"
+#: Numbers of an event, without those of places and of letters.
+_WRITTEN = re.compile(rf"(?<![\w.\[']){_NUMBER}(?![\w.'])")
+#: How a function is called: by the names of its parameters where one is called n, else as (data, n, rng).
+_CALL = """def call(data):
+    rng = np.random.default_rng()
+    seed = int(rng.integers(2**32))
+    known = {"n": n, "rng": rng, "generator": rng, "seed": seed, "random_state": seed}
+    given = {
+        name: known.get(name, rng)
+        for name, parameter in list(inspect.signature(draw).parameters.items())[1:]
+        if name in known or (parameter.default is parameter.empty and str(parameter)[0] != "*")
+    }
+    return draw(data, **given) if "n" in given else draw(data, n, rng)
+"""
+
+
+def list_numbers(chain: Chain) -> list[float]:
+    """List the numbers of an event of one cut, unrounded.
+
+    Parameters
+    ----------
+    chain : Chain
+        The event.
+    """
+    (cut,) = chain.cuts[:1]
+    return [chain.feature.centre - cut, chain.feature.centre + cut] if isinstance(chain.feature, Distance) else [cut]
+
+
+def restore_numbers(event: str, exact: Collection[float]) -> str:
+    """Write the unrounded numbers into an event in words.
+
+    Parameters
+    ----------
+    event : str
+        The event in words, whose numbers have six digits.
+    exact : collection of float
+        Numbers of the event that are known.
+
+    Returns
+    -------
+    str
+        Empty if another number may be rounded.
+
+    Examples
+    --------
+    >>> restore_numbers("output > 2e+07", [20000000.25]), restore_numbers("output is 1.23457", [])
+    ('output > 20000000.25', '')
+    """
+    known = {f"{value:.6g}": value for value in exact}
+    for text in _WRITTEN.findall(event):
+        if text not in known and ("e" in text or len(re.sub(r"\D", "", text).lstrip("0")) == 6):
+            return ""
+    return _WRITTEN.sub(
+        lambda found: found[0] if known.get(found[0]) in (None, float(found[0])) else repr(known[found[0]]), event
+    )
 
 
 def express_event(event: str) -> str:
@@ -35,7 +92,7 @@ def express_event(event: str) -> str:
     Parameters
     ----------
     event : str
-        The event in words, as reports have it. Numbers are rounded there.
+        The event in words, as reports have it, or as `restore_numbers` has it.
 
     Returns
     -------
@@ -53,7 +110,9 @@ def express_event(event: str) -> str:
     return ""
 
 
-def write_program(target: str, pair: Pair, event: str, one_draw: bool = False, arguments: object = ()) -> str:
+def write_program(
+    target: str, pair: Pair, event: str, one_draw: bool = False, arguments: object = (), exact: Collection[float] = ()
+) -> str:
     """Write a program that counts an event on two datasets.
 
     Parameters
@@ -68,13 +127,16 @@ def write_program(target: str, pair: Pair, event: str, one_draw: bool = False, a
         The target draws once a call.
     arguments : sequence of str
         Further arguments of the target.
+    exact : collection of float
+        Numbers of the event, unrounded, see `list_numbers`.
 
     Returns
     -------
     str
         Empty if the target is no function that is called with data and a number of draws, if the datasets are too large
-        to be pasted, or if no line of Python tells the event.
+        to be pasted, or if no line of Python tells the event, as where its numbers are rounded.
     """
+    event = restore_numbers(event, exact)
     scheme, _, rest = target.partition(":")
     where, _, name = (rest.rpartition("#")[2] if scheme == "pip" else target).rpartition(":")
     counted, shown = express_event(event), python_of_pair(pair)
@@ -93,9 +155,12 @@ def write_program(target: str, pair: Pair, event: str, one_draw: bool = False, a
             "",
             f"draw = {loaded}",
             f"n = {DRAWS}",
+            "",
+            "",
+            _CALL,
+            "",
             f'for name, data in {{"x": {x}, "x\'": {y}}}.items():',
-            f"    {_CALL}",
-            f"    shown = sum(bool({counted}) for output in draw(*arguments))",
+            f"    shown = sum(bool({counted}) for output in call(data))",
             f"    print(name, {event!r}, shown, 'of', n)",
             "",
         ]

@@ -470,6 +470,8 @@ def test_show_one_claim(dpaudit: Command, claims: Path) -> None:
 
 def test_show_an_entry(dpaudit: Command, claims: Path) -> None:
     assert dpaudit("show", "900/response", claims).out.count("  claimed  ") == 3
+    spaced = claims.rename(claims.with_name("my claims.py"))
+    assert f"dpaudit run {shlex.quote(str(spaced))} -k" in dpaudit("show", "900/response", spaced).out
 
 
 def test_show_says_what_an_audit_would_take(dpaudit: Command, claims: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from auditor import Pair
-from auditor.audits.counterexamples.program import express_event, write_program
+from auditor.audits.counterexamples.program import express_event, restore_numbers, write_program
 from auditor.report.html import render_html
 from auditor.report.maintainer import _replay
 from auditor.report.markdown import format_block
@@ -22,6 +22,7 @@ from auditor.runs.diff import read_results
 from tests.commandline import Command
 from tests.unit.report.test_report import unpack_page
 
+PAIR = Pair(np.array([1, 0]), np.array([0]), "a pair")
 RELEASE = '''
 import numpy as np
 
@@ -39,6 +40,7 @@ def leaky(data, n, rng):
         ("output[1] <= -3", "output[1] <= -3", [0, -4], [0, 0]),
         ("1 <= output <= 2", "1 <= output <= 2", 1, 3),
         ("output is 3", "output == 3", 3, 4),
+        ("output is -0.0", "str(output) == '-0.0'", np.float64(-0.0), 0.0),
         ("output in {3, 4.5}", "output in (3, 4.5,)", 4.5, 4),
         ("output is [0, 1]", "list(output) == [0, 1]", [0, 1], [1, 1]),
         ("sum(output) > 1e-3", "sum(output) > 1e-3", [1, 0], [0, 0]),
@@ -61,7 +63,43 @@ def test_other_events_are_not(event: str) -> None:
     assert express_event(event) == ""
 
 
-PAIR = Pair(np.array([1, 0]), np.array([0]), "a pair")
+@pytest.mark.parametrize(
+    ("event", "exact", "written"),
+    [
+        ("output <= 2e+07", (20000000.25,), "output <= 20000000.25"),
+        ("output[123456] <= 0.5", (0.5,), "output[123456] <= 0.5"),
+        ("1.23457 <= output <= 2", (1.2345678, 2.0), "1.2345678 <= output <= 2"),
+        ("output in {1234567, 3}", (), "output in {1234567, 3}"),
+        ("output is 1.23457", (), ""),
+        ("output <= 2e+07", (), ""),
+        ("character [-1] in the text of output > '9'", (57.0,), "character [-1] in the text of output > '9'"),
+    ],
+)
+def test_rounded_numbers_of_an_event_are_restored(event: str, exact: tuple[float, ...], written: str) -> None:
+    assert restore_numbers(event, exact) == written
+    assert bool(write_program("a.py:f", PAIR, event, exact=exact)) == bool(written)
+
+
+FUNCTIONS = {
+    "usual": "def f(data, n, rng): return data.sum() + rng.integers(2, size=n)",
+    "unnamed": "def f(d, k, r): return d.sum() + r.integers(2, size=k)",
+    "setting": "def f(data, n, epsilon=1.0, rng=None): return data.sum() + rng.integers(2, size=n)",
+    "swapped": "def f(data, rng, n): return data.sum() + rng.integers(2, size=n)",
+    "seeded": "def f(data, n, seed): return data.sum() + np.random.RandomState(seed).randint(2, size=n)",
+    "own": "def f(data, n, *rest, **named): return data.sum() + np.random.default_rng().integers(2, size=n)",
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_program_calls_functions_as_the_attack_does(
+    function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.py").write_text(f"import numpy as np\n{FUNCTIONS[function]}\n")
+    monkeypatch.chdir(tmp_path)
+    exec(write_program("t.py:f", PAIR, "output <= 0"), {})
+    x, y = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert x[-3:] == ["0", "of", "1000"]
+    assert 400 < int(y[-3]) < 600
 
 
 @pytest.mark.parametrize(
