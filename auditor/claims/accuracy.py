@@ -16,9 +16,8 @@ from auditor.audits.accuracy.phase import PhaseDiagram, Place
 from auditor.audits.accuracy.scaling import PowerLaw
 from auditor.audits.accuracy.smallest import Build, Search, SmallestParameter
 from auditor.audits.inequality import TOLERANCE, Comparison, Inequality, Row
-from auditor.claims.claim import Draft, check_case
+from auditor.claims.claim import Draft, check_case, read_expected
 from auditor.errors import SpecificationError
-from auditor.results import Verdict
 from auditor.targets import Mechanism
 
 #: Levels at which a computed statement may stand.
@@ -328,7 +327,7 @@ def _draft(
         theorem,
         setting.mechanism if setting else None,
         (),
-        Verdict(expected),
+        read_expected(expected, case),
         draws=draws or {},
         detect=detect,
         is_mutant=is_mutant,

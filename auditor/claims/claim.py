@@ -48,6 +48,9 @@ FULLER = 10
 
 _ID = re.compile(r"[A-Za-z0-9_.+-]+")
 
+#: Verdicts that a claim may expect. An error says nothing about a claim, and no run of claims says "holds".
+EXPECTED = (Verdict.CONSISTENT, *FLAGGED, Verdict.INCONCLUSIVE)
+
 
 @dataclass(frozen=True)
 class Source:
@@ -130,6 +133,14 @@ class Draft:
         return {level: (own.get(level, draws), stop) for level, (draws, stop) in usual.items()}
 
     def __post_init__(self) -> None:
+        if not isinstance(self.guarantee, Guarantee | StatedLaw | Theorem):
+            raise SpecificationError(
+                f"case {self.case}: what is claimed must be such as PureDP(1.0), got {self.guarantee!r}"
+            )
+        if not isinstance(self.draws, Mapping):
+            raise SpecificationError(
+                f"case {self.case}: draws must be by level, such as {{'smoke': 100_000}}, got {self.draws!r}"
+            )
         unknown = sorted(set(self.draws) - set(BUDGETS))
         if unknown:
             raise SpecificationError(f"case {self.case}: draws for unknown levels {unknown}, expected {list(BUDGETS)}")
@@ -175,7 +186,13 @@ class Entry:
     def _drafts(self) -> Iterator[Draft]:
         """Drafts of the function; what is wrong in one names the entry."""
         try:
-            yield from self.function()
+            declared = self.function()
+            if not isinstance(declared, Iterable):
+                raise SpecificationError(f"the function has to yield claims, such as privacy(...), got {declared!r}")
+            for draft in declared:
+                if not isinstance(draft, Draft):
+                    raise SpecificationError(f"expected a claim, such as privacy(...), got {draft!r}")
+                yield draft
         except SpecificationError as error:
             if type(error) is not SpecificationError or self.id in str(error):
                 raise
@@ -248,6 +265,26 @@ def check_case(case: str) -> None:
     """Raise `SpecificationError` unless ``case`` can be the last part of an id."""
     if not _ID.fullmatch(case):
         raise SpecificationError(f"a case must be of letters, digits and . _ + -, got {case!r}")
+
+
+def read_expected(text: str, case: str) -> Verdict:
+    """Read the verdict that a claim expects.
+
+    Parameters
+    ----------
+    text : str
+        The verdict.
+    case : str
+        Case of the claim, for the message.
+
+    Raises
+    ------
+    SpecificationError
+        If it is not one of `EXPECTED`.
+    """
+    if text not in EXPECTED:
+        raise SpecificationError(f"case {case}: expected must be one of {', '.join(EXPECTED)}, got {text!r}")
+    return Verdict(text)
 
 
 def as_printed(erratum: str, draft: Draft) -> Draft:

@@ -11,7 +11,7 @@ from auditor.audits.adversaries.game import Game
 from auditor.audits.adversaries.releases import Unit
 from auditor.audits.conformity import ERROR, HasLaw, StatedLaw, dataset_names
 from auditor.audits.summary import describe_target
-from auditor.claims.claim import Draft, check_case
+from auditor.claims.claim import Draft, check_case, read_expected
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.errors import SpecificationError
 from auditor.events.classifier import Learners
@@ -81,7 +81,7 @@ def privacy(
         guarantee,
         mechanism,
         listed,
-        Verdict(expected),
+        read_expected(expected, case),
         curve_of_law(mechanism) if exact_level is None else None,
         exact_level,
         draws or {},
@@ -142,7 +142,7 @@ def adversary(
         guarantee,
         mechanism,
         (),
-        Verdict(expected),
+        read_expected(expected, case),
         None,
         exact_level,
         draws or {},
@@ -230,10 +230,10 @@ def conformity(
         StatedLaw(mechanism if reference is None else reference, error, rounding),  # type: ignore[arg-type]
         mechanism,
         pairs,
-        Verdict(expected),
+        read_expected(expected, case),
         draws=draws or {},
         detect=detect,
-        is_mutant=Verdict(expected) == Verdict.DEVIATION,
+        is_mutant=expected == Verdict.DEVIATION,
         note=note,
         parameters=parameters or {},
         relation=relation,
@@ -281,7 +281,7 @@ def exact(
         guarantee,
         mechanism,
         listed,
-        Verdict(expected),
+        read_expected(expected, case),
         of_law,
         note=note,
         parameters=parameters or {},

@@ -58,6 +58,11 @@ def lawless(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
     return np.asarray(np.where(rng.random(n) < 0.7, data[0], 1 - data[0]))
 
 
+def test_an_entry_that_yields_nothing_is_refused_by_name(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.py", declared("900/offender", "privacy(response, PureDP(1.0), PAIR)"))
+    assert "900/offender: the function has to yield claims" in refusal(file)
+
+
 def made(*drafts: Draft, id_: str = "900/made") -> list[Claim]:
     """Claims of an entry that yields the drafts."""
     source = Source("900", "section 1")
@@ -250,11 +255,18 @@ def test_a_file_that_is_not_python_is_refused(tmp_path: Path) -> None:
     ("line", "shown"),
     [
         ("raise RuntimeError('no claims today')", "no claims today"),
-        ("yield 3", "AttributeError"),
+        ("yield 3", "such as privacy(...), got 3"),
         ("yield privacy(response, PureDP(-1.0), PAIR)", "-1.0"),
-        ("yield privacy(response, PureDP(1.0), PAIR, expected='maybe')", "maybe"),
+        (
+            "yield privacy(response, PureDP(1.0), PAIR, expected='maybe')",
+            "inconclusive, got 'maybe'",
+        ),
+        ("yield privacy(response, PureDP(1.0), PAIR, expected='error')", "got 'error'"),
+        ("yield privacy(response, PureDP(1.0), PAIR, expected='holds')", "got 'holds'"),
+        ("yield privacy(response, 1.0, PAIR)", "such as PureDP(1.0), got 1.0"),
+        ("yield privacy(response, PureDP(1.0), PAIR, draws=5)", "by level, such as {'smoke': 100_000}, got 5"),
     ],
-    ids=["raises", "no draft", "bad guarantee", "bad expectation"],
+    ids=["raises", "no draft", "bad guarantee", "bad expectation", "an error", "no audit", "a level", "draws"],
 )
 def test_an_entry_that_cannot_be_read_is_refused_by_name(tmp_path: Path, line: str, shown: str) -> None:
     file = write(tmp_path / "a.py", declared("900/fine"), declared("900/offender", line, "yield"))
