@@ -597,6 +597,9 @@ def ledger(file: Path, verify: bool, everything: bool, as_json: bool) -> None:
     """
     from auditor.runs.ledger import show
 
+    if verify and (as_json or everything):
+        other = "--json" if as_json else "--all"
+        raise click.UsageError(f"--verify recomputes all series and prints text: it cannot be used with {other}")
     if verify:
         lines, sound = show.verify_ledger(file)
     else:

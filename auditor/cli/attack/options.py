@@ -132,11 +132,25 @@ class Attack:
             raise SpecificationError("give --data and --neighbor, or --relation and --domain, or --adversary")
         if not 1 <= self.rows <= MOST:
             raise SpecificationError(f"rows must be at least 1 and at most {MOST:,}, got {self.rows}")
-        if not 0 <= self.least <= self.rows:
+        if self.least < 0 or (self.data is None and self.least > self.rows):
             raise SpecificationError(f"min-rows must be from 0 to rows={self.rows}, got {self.least}")
+        self._check_made_up()
 
         if self.ledger_key and self.ledger is None:
             raise SpecificationError(f"--ledger-key needs --ledger, got {self.ledger_key!r} without it")
+
+    def _check_made_up(self) -> None:
+        """Refuse what says how datasets are made where none are: a pass would seem to have tried it."""
+        if self.adversary is None and self.data is None:
+            return
+        other = "--data" if self.adversary is None else "--adversary"
+        asked = {"--outside": self.outside, "--arithmetic": self.arithmetic}
+        if self.adversary is not None:
+            asked["--min-rows"] = self.least > 0
+        for name in (name for name, given in asked.items() if given):
+            raise SpecificationError(
+                f"{name} is about datasets that the attack makes from --domain: it has no effect with {other}"
+            )
 
     def _check_adversary(self) -> None:
         if self.ignore:

@@ -38,7 +38,7 @@ from auditor.datasets.crafted_pairs import hard_pairs
 from auditor.datasets.files import parse_domain, read_data
 from auditor.datasets.pandas_types import is_frame
 from auditor.datasets.query_answers import read_answers
-from auditor.datasets.rows import describe_kind, has_rows
+from auditor.datasets.rows import count_rows, describe_kind, has_rows
 from auditor.errors import SpecificationError, TargetError
 from auditor.events.event_learner import Chain
 from auditor.privacy.guarantees import Guarantee, parse_claim
@@ -151,8 +151,10 @@ def attack_once(
     if isinstance(relation, AnswersWithin) and not all(isinstance(v, int | float) for v in values or ()):
         raise SpecificationError(f"domain {attack.domain!r}: query answers must be numbers")
     given = given_pair(attack.data, attack.neighbor, relation) if attack.data and attack.neighbor else None
-    if given is not None and (unchecked := explain_unchecked(given, relation)):
-        tell(unchecked)
+    if given is not None:
+        _check_size(given, attack.least)
+        if unchecked := explain_unchecked(given, relation):
+            tell(unchecked)
     with (
         hide_prints(tell, attack.private) as tell_as_before,
         closing_target(_target(attack)) as target,
@@ -161,6 +163,15 @@ def attack_once(
         if not takes_randomness(target):
             tell_as_before("the target takes neither a generator nor a seed: results differ from run to run")
         return attack_on(target, attack, guarantee, relation, values, given, tell_as_before, partner)
+
+
+def _check_size(given: Pair, least: int) -> None:
+    """Raise `SpecificationError` if a claim about so many rows is not about the given datasets."""
+    for data in (given.x, given.y):
+        if least and has_rows(data) and count_rows(data) < least:
+            raise SpecificationError(
+                f"--min-rows {least}: the claim is not about {given.name}, as one of these has fewer rows"
+            )
 
 
 def _target(attack: Attack) -> Mechanism:

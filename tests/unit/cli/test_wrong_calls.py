@@ -156,6 +156,8 @@ ledger                                                      | 'FILE'
 ledger nowhere.db                                           | 'nowhere.db'
 ledger folder                                               | folder
 ledger text.db --verify                                     | 'text.db'
+ledger text.db --verify --json                              | --json
+ledger text.db --verify --all                               | --all
 ledger ''                                                   | ''
 atack                                                       | 'atack' | 'attack'
 --frobnicate                                                | --frobnicate

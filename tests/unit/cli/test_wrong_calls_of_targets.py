@@ -159,6 +159,12 @@ ATTACKS: dict[str, tuple[Sequence[str], str]] = {
     "an unknown relation": (("mine.py:total", "--relation", "cousin", "--domain", "0,1"), "'cousin'"),
     "a domain of one value": (("mine.py:total", "--relation", "replace-one", "--domain", "7"), "'7'"),
     "an unknown adversary": (("mine.py:total", "--adversary", "magic"), "magic"),
+    "outside of no domain": (("mine.py:total", *PAIR, "y.json", "--outside"), "--outside is about datasets that"),
+    "arithmetic of no domain": (("mine.py:total", *PAIR, "y.json", "--arithmetic"), "no effect with --data"),
+    "rows of an adversary": (("mine.py:total", "--adversary", "packing", "--min-rows", "2"), "no effect with --advers"),
+    "datasets that are too small": (
+        ("mine.py:total", *PAIR, "y.json", "--min-rows", "20"), "--min-rows 20: the claim is not about x.json against",
+    ),
 }  # fmt: skip
 
 
