@@ -134,6 +134,28 @@ def describe_missing(name: str, purpose: str) -> str:
     return f"{_INSTALLED_AS.get(name, name)} is needed for {purpose}: pip install 'dpaudit[{EXTRAS[name]}]'"
 
 
+def suggest_extra(error: BaseException) -> str:
+    """Suggest the extra that brings what could not be imported.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Returns
+    -------
+    str
+        To end a message; empty if no extra would.
+
+    Examples
+    --------
+    >>> suggest_extra(ModuleNotFoundError("No module named 'pandas'", name="pandas"))
+    " (pip install 'dpaudit[data]' brings it)"
+    """
+    missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return f" (pip install 'dpaudit[{EXTRAS[missing]}]' brings it)" if missing in EXTRAS else ""
+
+
 def check_positive(name: str, value: object) -> float:
     """Check an option that must be a positive number.
 

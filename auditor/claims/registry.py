@@ -12,7 +12,7 @@ from types import ModuleType
 from auditor.audits.accuracy.figure import check_figures
 from auditor.audits.accuracy.scaling import PowerLaw
 from auditor.claims import Claim, Entry
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, suggest_extra
 from auditor.targets.callables import load_file
 from auditor.targets.process_settings import load_target
 from auditor.targets.python_files import find_files
@@ -72,7 +72,8 @@ def _import(path: Path) -> ModuleType:
     except (SpecificationError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise SpecificationError(f"{str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
+        said = f"{type(error).__name__}: {error}{suggest_extra(error)}"
+        raise SpecificationError(f"{str(path)!r} cannot be loaded: {said}") from error
 
 
 @lru_cache(maxsize=8)
@@ -84,7 +85,8 @@ def _claims(paths: tuple[str, ...]) -> tuple[Claim, ...]:
         except (SpecificationError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            raise SpecificationError(f"entry {entry.id}: {type(error).__name__}: {error}") from error
+            said = f"{type(error).__name__}: {error}{suggest_extra(error)}"
+            raise SpecificationError(f"entry {entry.id}: {said}") from error
     if not found:
         raise SpecificationError(f"no claims are declared in {', '.join(map(repr, paths))}")
     laws = ((claim.id, claim.draft.guarantee) for claim in found)

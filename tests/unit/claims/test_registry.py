@@ -215,9 +215,10 @@ def test_two_claims_with_one_id_are_refused(tmp_path: Path) -> None:
         ("def broken(:\n", "SyntaxError"),
         ("import no_such_module_anywhere\n", "no_such_module_anywhere"),
         ("raise RuntimeError('while loading')\n", "while loading"),
+        ("raise ModuleNotFoundError('no pandas', name='pandas.core')\n", "pip install 'dpaudit[data]' brings it"),
         ("import sys\nsys.exit(0)\n", "SystemExit"),
     ],
-    ids=["syntax", "import", "exception", "exit"],
+    ids=["syntax", "import", "exception", "extra", "exit"],
 )
 def test_a_broken_module_is_refused_by_name(tmp_path: Path, source: str, shown: str) -> None:
     file = write(tmp_path / "broken.py", source, header="")
