@@ -46,6 +46,7 @@ class Shown:
     most: float
     lower_bound: float
     last: str
+    place: int  # of its last night among all of the ledger, whatever the clocks said
 
 
 def series_of(store: Store) -> list[Shown]:
@@ -54,14 +55,15 @@ def series_of(store: Store) -> list[Shown]:
     for series in store.series():
         chunks = store.query("SELECT n, log FROM chunks WHERE series = ? ORDER BY number", series.number)
         nights = store.query(
-            "SELECT coalesce(ended, begun), alpha, coalesce(verdict, ?) FROM nights WHERE series = ? ORDER BY number",
+            "SELECT coalesce(ended, begun), alpha, coalesce(verdict, ?), rowid FROM nights WHERE series = ? "
+            "ORDER BY number",
             UNENDED,
             series.number,
         )
         bounds = store.query("SELECT max(lower_bound) FROM nights WHERE series = ?", series.number)
         if not nights:
             raise store.damaged(f"series {series.number} has no night")
-        last, alpha, verdict = nights[-1]
+        last, alpha, verdict, place = nights[-1]
         logs = [0.0, *(float(log) for _, log in chunks)]
         found.append(
             Shown(
@@ -75,6 +77,7 @@ def series_of(store: Store) -> list[Shown]:
                 most=max(float(night[1]) for night in nights) / share_of(series.attempt),
                 lower_bound=float(bounds[0][0] or 0.0),
                 last=str(last),
+                place=int(place),
             )
         )
     return found
@@ -95,7 +98,7 @@ def format_ledger(path: Path, everything: bool = False) -> list[str]:
     with Store(path) as store:
         found = series_of(store)
         head = f"ledger {store.identity}, begun {store.begun}"
-    latest = {one.series.claim: one for one in sorted(found, key=lambda one: (one.last, one.series.number))}
+    latest = {one.series.claim: one for one in sorted(found, key=lambda one: one.place)}
     shown = found if everything else sorted(latest.values(), key=lambda one: one.series.claim)
     if not shown:
         return [head, "nothing is counted yet"]

@@ -453,6 +453,17 @@ def declared():
 """
 
 
+def test_the_list_shows_the_last_night_though_a_clock_was_set_back(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    night(path)
+    change(path, "UPDATE nights SET begun = '2031-01-01T00:00:00Z', ended = '2031-01-01T00:00:00Z'")
+    night(path, lambda data, n, rng: np.full(n, data))
+    lines = format_ledger(path)
+    assert [line.split()[-2] for line in lines if line.startswith(ID)] == ["violation"], lines
+    night(path)
+    assert [line.split()[-2] for line in format_ledger(path) if line.startswith(ID)] != ["violation"]
+
+
 def test_runs_carry_claims_and_say_so(dpaudit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "claims.py").write_text(CLAIMS, encoding="utf-8")
