@@ -48,7 +48,8 @@ def _load(paths: tuple[str, ...]) -> tuple[tuple[Entry, str], ...]:
             if not isinstance(value, Entry) or value.function.__module__ != module.__name__:
                 continue
             if value.id in found:
-                raise SpecificationError(f"two entries have the id {value.id!r}")
+                files = " and ".join(dict.fromkeys((repr(found[value.id][1]), repr(file))))
+                raise SpecificationError(f"two entries have the id {value.id!r}, in {files}")
             found[value.id] = value, file
     return tuple(found.values())
 

@@ -209,6 +209,16 @@ def test_two_claims_with_one_id_are_refused(tmp_path: Path) -> None:
     assert "'900/a/L1/pure_dp/same'" in refusal(file)
 
 
+def test_a_file_that_is_named_twice_is_loaded_once(tmp_path: Path) -> None:
+    file = write(tmp_path / "claims" / "a.py", declared("900/a"))
+    write(tmp_path / "claims" / ".venv" / "broken.py", "1 / 0\n", header="")
+    twice = (str(tmp_path / "claims"), str(file), str(tmp_path / "claims" / ".." / "claims"))
+    assert ids(registry.load_entries(twice)) == ["900/a"]
+    other = write(tmp_path / "b.py", declared("900/a"))
+    with pytest.raises(SpecificationError, match=re.escape(f"in {str(file)!r} and {str(other)!r}")):
+        registry.load_entries((str(file), str(other)))
+
+
 @pytest.mark.parametrize(
     ("source", "shown"),
     [
