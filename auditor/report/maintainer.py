@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from auditor.privacy.guarantees import NOTIONS
 from auditor.report import words
 from auditor.report.explain import describe_counterexample, describe_verdict
 from auditor.report.markdown import escape_markdown, format_block, format_code
@@ -162,12 +163,22 @@ def _locate(claim: ClaimView, target: str) -> Iterator[str]:
         shown = f"{place['file']}:{place['line']}"
         yield f"The mechanism is in {format_code(shown)}."
     if not named and not claim.is_game:
-        command = format_code(_write_trace(claim, target))
-        yield f"No line is known. For a Python function {command}, with the two datasets in files, may name it."
+        command = _write_trace(claim, target)
+        how = f" For a Python function {format_code(command)}, with the two datasets in files, may name it."
+        yield "No line is known." + (how if command else "")
 
 
 def _write_trace(claim: ClaimView, target: str) -> str:
-    """The command that traces the target, with the options of the attack that say how to call it."""
+    """The command that traces the target, with the options of the attack that say how to call it.
+
+    Empty for a claim of a run that is not about a function of a file, or about a notion that no option tells.
+    """
+    data = ["--data", "x.json", "--neighbor", "y.json"]
+    if claim.replay.startswith("dpaudit run "):
+        place, claimed = (claim.raw.get("places") or {}).get("mechanism"), _spell_claim(claim)
+        if not (place and claimed and target.isidentifier()) or target[0].isupper():  # an object of a class
+            return ""
+        return shlex.join(["dpaudit", "trace", f"{place['file']}:{target}", "--claim", claimed, *data])
     try:
         given = shlex.split(claim.replay) if claim.replay.startswith("dpaudit attack ") else []
     except ValueError:  # no line that an attack wrote
@@ -178,7 +189,18 @@ def _write_trace(claim: ClaimView, target: str) -> str:
             options += given[k : k + 2]
         elif name == "--one-draw":
             options.append(name)
-    return shlex.join(["dpaudit", "trace", target, *options, "--data", "x.json", "--neighbor", "y.json"])
+    return shlex.join(["dpaudit", "trace", target, *options, *data])
+
+
+def _spell_claim(claim: ClaimView) -> str:
+    """The claim as an option tells it; empty where its record does not say, or has other parameters."""
+    record = ((claim.counterexample or {}).get("again") or {}).get("claim") or {}
+    given = record.get("parameters") or {}
+    for notion in NOTIONS.values():
+        values = {key: given[key].get("float") for key in notion.claim_keys if isinstance(given.get(key), Mapping)}
+        if notion.__name__ == record.get("class") and len(values) == len(notion.claim_keys) and all(values.values()):
+            return ", ".join(f"{key}={value}" for key, value in values.items())
+    return ""
 
 
 def _replay(claim: ClaimView, file: str) -> Iterator[str]:

@@ -194,6 +194,38 @@ def test_the_command_that_traces_has_the_options_of_the_attack(tmp_path: Path, a
     assert attacked(*words).code == 1
 
 
+CLAIMED = """
+import numpy as np
+from auditor import ApproxDP, Pair
+from auditor.claims import Source, entry, privacy
+from release import leaky
+
+
+class Leaky:
+    def __call__(self, data, n, rng):
+        return leaky(data, n, rng)
+
+
+@entry("own/sum", title="A sum", source=Source("own", "here"))
+def declared():
+    for case, target in (("function", leaky), ("object", Leaky())):
+        yield privacy(target, ApproxDP(1.0, 1e-6), Pair(np.array([0]), np.array([1]), "one row"), case=case)
+"""
+
+
+def test_the_command_that_traces_a_claim_of_a_run(tmp_path: Path, attacked: Command) -> None:
+    (tmp_path / "x.json").write_text("[0]")
+    (tmp_path / "y.json").write_text("[1]")
+    (tmp_path / "own.py").write_text(CLAIMED)
+    assert attacked("run", "own.py", "--out", "out", "--jobs", "1").code == 1
+    (command,) = re.findall("dpaudit trace [^`]+", attacked("report", "out", "--maintainer", "function").out)
+    assert shlex.split(command)[2:5] == ["release.py:leaky", "--claim", "epsilon=1.0, delta=1e-06"]
+    assert attacked(*shlex.split(command)[1:]).code == 1
+    page = attacked("report", "out", "--maintainer", "object").out
+    assert "No line is known.\n" in page
+    assert "dpaudit trace" not in page
+
+
 ZERO = """
 import numpy as np
 
