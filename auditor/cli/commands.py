@@ -291,6 +291,7 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
     from auditor.report.comment import render_comment as as_comment
     from auditor.runs.baseline import apply_baseline, list_notices, read_baseline
     from auditor.runs.diff import read_results, read_run_record
+    from auditor.runs.journal import NAME as JOURNAL
 
     if comment and out is not None:
         raise click.UsageError(f"--comment prints and writes no files: it cannot be used with --out {out}")
@@ -298,6 +299,9 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
         other = "--comment" if comment else f"--baseline {baseline}"
         raise click.UsageError(f"--maintainer {maintainer} is about one finding: it cannot be used with {other}")
     content = _check_types(read_results(results), results)
+    journal = results.with_name(JOURNAL)
+    if journal.exists() and not content["manifest"].get("interrupted"):
+        print_notices([f"{journal} is of a run that has not ended: {results} is of a run before it"])
     if maintainer is not None:
         _write_maintainer_page(content, results, maintainer, out)
         return

@@ -401,6 +401,19 @@ def test_one_command_at_a_time_writes_to_a_folder(dpaudit: Command, claims: Path
     assert dpaudit(*asked).code == 0
 
 
+@pytest.mark.parametrize("comment", [(), ("--comment",)])
+def test_a_report_says_that_a_later_run_was_killed(dpaudit: Command, results: Path, comment: tuple[str, ...]) -> None:
+    said = f"{results.parent / journal.NAME} is of a run that has not ended"
+    assert said not in dpaudit("report", results, *comment).err
+    (results.parent / journal.NAME).write_text("{}")
+    killed = dpaudit("report", results, *comment)
+    assert (killed.code, said in killed.err) == (0, True)
+    content = json.loads(results.read_text())
+    content["manifest"]["interrupted"] = True  # the results are those of the journal then
+    results.write_text(json.dumps(content))
+    assert said not in dpaudit("report", results, *comment).err
+
+
 def test_resume_needs_a_folder(dpaudit: Command, tmp_path: Path) -> None:
     refused(dpaudit("run", declare(tmp_path, HELD), *QUICK, "--resume"), "--resume needs --out")
 
