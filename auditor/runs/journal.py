@@ -27,7 +27,21 @@ SCHEMA = "dpaudit-journal/1"
 NAME = "journal.jsonl"
 
 #: Members of a manifest that say what was asked for.
-OPTIONS = ("paths", "selection", "level", "seed", "alpha", "draws", "seconds", "detect", "method", "ledger_key")
+OPTIONS = (
+    "paths",
+    "selection",
+    "level",
+    "seed",
+    "alpha",
+    "draws",
+    "seconds",
+    "detect",
+    "method",
+    "ignore",
+    "also",
+    "ledger",
+    "ledger_key",
+)
 
 #: Results by claim id, with the seconds that each took.
 Finished = dict[str, tuple[AuditResult, float]]

@@ -18,7 +18,17 @@ from auditor.runs.run import ALPHA_SPLIT, Run, settings_of, split_alpha
 from auditor.targets import source_hash
 from auditor.targets.content import spell_out
 from auditor.targets.python_files import find_files
-from auditor.targets.sources import find_package, find_versions, hash_bytes, hash_files, hash_parts, is_installed
+from auditor.targets.sources import (
+    ENGINE,
+    find_package,
+    find_versions,
+    hash_bytes,
+    hash_files,
+    hash_parts,
+    imported_files,
+    is_installed,
+    project_files,
+)
 
 #: Libraries whose versions bear on the numbers.
 LIBRARIES = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
@@ -141,7 +151,7 @@ def _name(file: Path) -> str:
 
 
 def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
-    """Source files of this package, the claims and their mechanisms.
+    """Source files of this package, the claims, their mechanisms, and what these import of the project.
 
     Parameters
     ----------
@@ -160,7 +170,11 @@ def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
         files.update(_files_of(name))
     for place in {_package_or_file(Path(file).resolve()) for file in find_files(run.paths)}:
         files.update(place.rglob("*.py") if place.is_dir() else [place])
-    return {file.resolve() for file in files}
+    # A module beside the mechanism that it imports makes results too, as a package around it does.
+    modules = names | {claim.module for claim in selected}
+    own = project_files(getattr(sys.modules.get(name), "__file__", None) for name in modules)
+    imported, _ = imported_files(frozenset(file for file in own if not file.is_relative_to(ENGINE)))
+    return {file.resolve() for file in files} | imported
 
 
 def _package_or_file(file: Path) -> Path:

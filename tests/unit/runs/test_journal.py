@@ -375,6 +375,9 @@ def test_results_of_other_options_are_not_overwritten_by_resuming(dpaudit: Comma
         (("--seed", 3), "seed: 0 then, 3 now"),
         (("-k", "strong"), "selection: not given then, strong now"),
         (("--detect", 3), "detect: not given then, 3.0 now"),
+        (("--ignore", "floating-point"), "ignore: not given then, floating-point now"),
+        (("--also",), "also: not given then, True now"),
+        (("--ledger", "nights.db"), "ledger: not given then, nights.db now"),
     ):
         said = dpaudit("run", claims, *QUICK, *options, "--out", results.parent, "--resume")
         refused(said, results, differs, "give another --out")

@@ -431,6 +431,19 @@ def test_a_long_text_is_shown_where_it_differs() -> None:
     assert line.endswith('"short" now')
 
 
+def test_the_code_of_a_run_is_also_what_its_mechanisms_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, text in (("noise_of_it", "SCALE = 1\n"), ("sums_of_it", "from noise_of_it import SCALE\n")):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    file = declare(tmp_path, name="imports_it.py")
+    file.write_text("import sums_of_it\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
+    asked, claims = Run(paths=(str(file),)), registry.load_claims((str(file),))
+    then = code_of(asked, claims)
+    assert {"imports_it.py", "sums_of_it.py", "noise_of_it.py"} <= {Path(name).name for name in then}
+    (tmp_path / "noise_of_it.py").write_text("SCALE = 2\n", encoding="utf-8")
+    assert [Path(name).name for name in changed_files(then, code_of(asked, claims))] == ["noise_of_it.py"]
+
+
 def test_the_hashes_of_code_are_of_the_files(tmp_path: Path) -> None:
     first, second = declare(tmp_path, name="first.py"), declare(tmp_path, name="second.py")
     paths = (str(first), str(second))
