@@ -377,7 +377,7 @@ def test_results_of_other_options_are_not_overwritten_by_resuming(dpaudit: Comma
         (("--detect", 3), "detect: not given then, 3.0 now"),
         (("--ignore", "floating-point"), "ignore: not given then, floating-point now"),
         (("--also",), "also: not given then, True now"),
-        (("--ledger", "nights.db"), "ledger: not given then, nights.db now"),
+        (("--ledger", results.with_name("nights.db")), "ledger: not given then, "),
     ):
         said = dpaudit("run", claims, *QUICK, *options, "--out", results.parent, "--resume")
         refused(said, results, differs, "give another --out")
