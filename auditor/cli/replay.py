@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.audits.counterexamples.replay import Replayed, replay_event
+from auditor.audits.counterexamples.snippet import show_pair
 from auditor.claims import registry
 from auditor.datasets import Pair
 from auditor.datasets.files import read_data
@@ -112,5 +113,18 @@ def _drawn_from(
     draft = found[0].draft
     if draft.mechanism is None:
         raise SpecificationError(f"claim {record['id']!r} has no mechanism to draw from")
-    named = [pair for pair in draft.pairs if pair.name == record["counterexample"]["pair"]]
-    yield draft.mechanism, named[0] if named else None
+    yield draft.mechanism, _find_pair(draft.pairs, record)
+
+
+def _find_pair(pairs: Sequence[Pair], record: Mapping[str, Any]) -> Pair | None:
+    """The declared pair of a counterexample that does not hold its data; of pairs of one name, by what was shown."""
+    found = record["counterexample"]
+    named = [pair for pair in pairs if pair.name == found["pair"]]
+    if len(named) > 1 and not (found.get("again") or {}).get("data"):
+        named = [pair for pair in named if list(show_pair(pair.x, pair.y)) == [found.get("x"), found.get("y")]]
+        if len(named) != 1:
+            raise SpecificationError(
+                f"claim {record['id']!r} has several pairs called {found['pair']!r}, and its record does not tell "
+                "which one it was: name them apart, and run it again"
+            )
+    return named[0] if named else None

@@ -24,6 +24,7 @@ from auditor.audits.counterexamples.replay import (
 )
 from auditor.audits.counterexamples.shrink import Shrunk, shrink_counterexample
 from auditor.audits.counterexamples.snippet import show_pair, write_snippet
+from auditor.cli.replay import _find_pair
 from auditor.datasets import Relation
 from auditor.errors import SpecificationError, TargetError
 from auditor.events.codec import chain_to_json
@@ -362,3 +363,18 @@ def test_of_long_datasets_the_rows_that_differ_are_shown() -> None:
     assert show_pair([0] * 99, [0] * 97)[1] == "97 rows, without 2 rows from row 97 on"
     assert show_pair([0], [1]) == ("[0]", "[1]"), "short ones are shown whole"
     assert show_pair("a" * 200, "b" * 200)[0].endswith("a..."), "a text has no rows"
+
+
+def test_of_pairs_of_one_name_the_recorded_one_is_drawn() -> None:
+    pairs = [Pair(np.zeros(n, dtype=int), np.eye(1, n, dtype=int)[0], "swap") for n in (40, 50, 50)]
+    x, y = show_pair(pairs[0].x, pairs[0].y)
+    record: dict[str, Any] = {"id": "own/sum", "counterexample": {"pair": "swap", "x": x, "y": y, "again": {}}}
+    assert _find_pair(pairs, record) is pairs[0]
+    record["counterexample"] |= dict(zip("xy", show_pair(pairs[1].x, pairs[1].y), strict=True))
+    with pytest.raises(SpecificationError, match="'own/sum' has several pairs called 'swap'"):
+        _find_pair(pairs, record)
+    assert _find_pair(pairs[:2], record) is pairs[1]
+    record["counterexample"]["again"]["data"] = {"x": 0, "y": 1}  # the record holds the data
+    assert _find_pair(pairs, record) is not None
+    record["counterexample"]["pair"] = "another"
+    assert _find_pair(pairs, record) is None
