@@ -151,7 +151,9 @@ def _name(file: Path) -> str:
 
 
 def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
-    """Source files of this package, the claims, their mechanisms, and what these import of the project.
+    """Source files of this package, the claims and their mechanisms.
+
+    Those that claims and mechanisms import of the project are among them.
 
     Parameters
     ----------
