@@ -14,7 +14,7 @@ import argparse
 import math
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
@@ -44,6 +44,8 @@ FIELDS = (
 )
 #: What the names of all properties of this plugin begin with.
 PREFIX = "dpaudit."
+#: Property of a test whose own marker declares audits, and that passed without one. Its number is that of no audit.
+MISSING = f"{PREFIX}0.missing"
 #: What the marker may say.
 BUDGETS = ("draws", "seconds", "audits", "ignore")
 #: Smallest values of the marker's integers; the first is what `auditor.audit` takes at least.
@@ -253,10 +255,17 @@ class PytestSession:
         for test, properties in sorted(self.seen.items()):
             audits: dict[int, dict[str, Any]] = {}
             for name, value in properties:
+                if name == MISSING:
+                    continue
                 k, _, what = name.removeprefix(PREFIX).partition(".")
                 audits.setdefault(int(k), {})[what] = value
             rows += [{**row, "test": f"{test}#{k}" if len(audits) > 1 else test} for k, row in sorted(audits.items())]
         return rows
+
+    def forgotten(self) -> list[tuple[str, object]]:
+        """Tests that passed without the audits that their own markers declare, and how many these are."""
+        found = ((test, dict(properties).get(MISSING)) for test, properties in sorted(self.seen.items()))
+        return [(test, declared) for test, declared in found if declared is not None]
 
 
 #: Sessions of this process, the innermost last: pytest's own tests run sessions within sessions.
@@ -423,10 +432,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail(wrong, pytrace=False)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> None:
-    """Begin a test's own body."""
-    item.config.stash[_SESSION].phase = "call"
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Begin a test's own body, and see whether it made an audit."""
+    own = item.config.stash[_SESSION]
+    own.phase = "call"
+    result = yield  # raises what the test raises
+    declared = own.budgets.get("audits", 0)
+    if declared and not own.audits and any(mark.name == "dpaudit" for mark in item.own_markers):
+        own.properties.append((MISSING, declared))
+    return result
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -457,7 +472,13 @@ class _Reports:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Write what the audits of all tests found."""
     own = config.stash[_SESSION]
-    rows = own.rows()
+    forgotten, rows = own.forgotten(), own.rows()
+    if forgotten:
+        terminalreporter.write_sep("=", "declared, and not audited")
+    for test, declared in forgotten:
+        terminalreporter.write_line(
+            f"{test}: its marker declares {declared}, and it passed without one: assert_private was not called"
+        )
     if not rows:
         return
     terminalreporter.write_sep("=", "privacy audits")

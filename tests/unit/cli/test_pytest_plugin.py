@@ -240,6 +240,35 @@ def test_it_may_pass():
     done.stdout.fnmatch_lines(["E *AuditResult(id=*verdict='inconclusive'*"])
 
 
+FORGETS = """
+@pytest.mark.dpaudit(draws=2_000)
+def test_forgets():
+    auditor.audit(leak, PureDP(1.0), PAIR, draws=2_000)  # and does not look at what it found
+
+@pytest.mark.dpaudit(audits=0)
+def test_declares_none():
+    pass
+
+@pytest.mark.dpaudit
+def test_skips():
+    pytest.skip("not here")
+
+@pytest.mark.dpaudit
+class TestShared:
+    def test_something_else(self):
+        pass
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "1")], ids=["one process", "a worker"])
+def test_a_test_that_forgets_its_audit_is_named(suite: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    result, found = run(suite, FORGETS, *workers)
+    result.assert_outcomes(passed=3, skipped=1)
+    (line,) = [line for line in result.outlines if "passed without one" in line]
+    assert line.startswith("test_suite.py::test_forgets: its marker declares 1, ")
+    assert found["test_forgets"] == {"dpaudit.0.missing": "1"}
+
+
 def test_a_crashing_mechanism_is_reported_as_an_error(suite: pytest.Pytester) -> None:
     done, found = run(
         suite,
