@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Any
 
-from auditor.privacy.exact import GaussianCurve, LaplaceCurve, PessimisticCurve, PrivacyCurve
+from auditor.audits.self_reported.sampled_events import Event, sampled_levels
+from auditor.privacy.exact import PessimisticCurve, PrivacyCurve
 from auditor.privacy.exact.composition import composed_parts
 
 #: Events of an accountant; arbitrary, more than any accountant lists whose steps are alike.
@@ -17,11 +18,6 @@ _MOST_EVENTS = 20
 _MOST_CONVOLVED = 20_000
 #: Steps of one event: more than any training run has.
 _MOST_STEPS = 10_000_000
-#: Spacing of dp-accounting's grid of privacy losses, its default. The losses of one step of each event take at most so
-#: many points together, about two seconds, and the composed losses at most the last number.
-_STEP, _POINTS, _MOST_POINTS = 1e-4, 200_000, 5_000_000
-#: Losses beyond so many standard deviations are left out when the size of a grid is estimated.
-_REACH = 12.0
 
 
 class StatementError(ValueError):
@@ -137,45 +133,6 @@ class SelfReport:
         return value
 
 
-#: Least delta at which a sampled composition is bounded, and what dp-accounting may have of mass beside it: it cuts
-#: tails of 1e-15 a composition, and transforms of 10^6 losses are rounded by some 1e-14 together (measured against
-#: exact curves: below 1e-14 at 400 steps). At this delta the mass moves the lower bound by less than 0.1 %.
-LEAST_DELTA, _MASS = 1e-10, 1e-12
-
-
-@dataclass(frozen=True)
-class Event:
-    """Noise added to queries on samples of the rows.
-
-    It is added some times.
-
-    Parameters
-    ----------
-    kind : {"gaussian", "laplace"}
-    scale : float
-        Standard deviation, or scale, over the sensitivity.
-    count : int
-        How often.
-    sampling : float
-        Probability with which each row is in the sample, independently (Poisson sampling); 1 for no sampling.
-    """
-
-    kind: str
-    scale: float
-    count: int
-    sampling: float
-
-    @property
-    def curve(self) -> PrivacyCurve:
-        """Curve of one step, without sampling."""
-        return GaussianCurve(1 / self.scale) if self.kind == "gaussian" else LaplaceCurve(1 / self.scale)
-
-    @property
-    def span(self) -> float:
-        """Width of the privacy losses of one step, about."""
-        return 1 / self.scale**2 + 2 * _REACH / self.scale if self.kind == "gaussian" else 2 / self.scale
-
-
 def events_of(stated: SelfReport) -> tuple[Event, ...]:
     """Read the events of an accountant.
 
@@ -260,13 +217,8 @@ def accountant_levels(stated: SelfReport, delta: float) -> tuple[float, float] |
     Notes
     -----
     Without sampling the bounds are those of `auditor.privacy.exact`: equal, or a composition bounded from both sides.
-    At delta = 0 epsilons add; a sampled event has ``ln(1 + q (e^eps - 1))``. Otherwise dp-accounting bounds the sampled
-    composition from above, by connecting dots of the privacy curve. Its error is of second order in the spacing h of
-    the grid (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022): e(2h) is about 4 e(h), and at least 2 e(h). Hence
-    u(2h) - u(h) = e(2h) - e(h) >= e(h), and the true value is at least u(h) - (u(2h) - u(h)). What is computed has a
-    mass of up to m beside that: tails that are cut off and taken as infinite losses, and rounding. So u(h) is replaced
-    by its value at delta + m, which is at most the one at delta without that mass; u(2h) is at most too large. Below
-    `LEAST_DELTA` that mass would decide, and nothing is bounded.
+    At delta = 0 epsilons add; a sampled event has ``ln(1 + q (e^eps - 1))``. For other sampled events see
+    `sampled_levels`.
     """
     events = events_of(stated)
     if delta >= 1:
@@ -278,19 +230,7 @@ def accountant_levels(stated: SelfReport, delta: float) -> tuple[float, float] |
     if found is not None:
         lower = found.optimistic if isinstance(found, PessimisticCurve) else found
         return lower.epsilon(delta), found.epsilon(delta)
-    if sum(map(_width, events)) > _MOST_POINTS * _spacing(events):
-        return "so little noise, or so many steps, would need a grid of too many privacy losses"
-    if delta < LEAST_DELTA:
-        return f"sampled events can be bounded at a delta of {LEAST_DELTA:g} or more, got {delta:g}"
-    step = _spacing(events)
-    try:
-        fine, less = (_by_dp_accounting(events, at, step) for at in (delta, delta + _MASS))
-        coarse = _by_dp_accounting(events, delta, 2 * step)
-    except ImportError:
-        return "sampled events need dp-accounting, which is not installed"
-    if not math.isfinite(coarse):
-        return f"the composition of sampled events has no finite bound at a delta of {delta:g}"
-    return max(0.0, min(fine, 2 * less - coarse)), fine
+    return sampled_levels(events, delta)
 
 
 def _largest_loss(event: Event) -> float:
@@ -300,37 +240,6 @@ def _largest_loss(event: Event) -> float:
     if event.sampling == 1 or epsilon > 700:  # e^epsilon is no double then, and sampling hardly helps
         return epsilon + (math.log(event.sampling) if epsilon > 700 else 0.0)
     return math.log1p(event.sampling * math.expm1(epsilon))
-
-
-def _width(event: Event) -> float:
-    """Width of the composed privacy losses of one event's steps, about: that of a Gaussian of the same variance."""
-    # The variance of a sampled likelihood ratio, capped where it overflows; the sum of the widths is a bound too.
-    exponent = event.span if event.kind == "laplace" else 1 / event.scale**2
-    variance = event.count * event.sampling**2 * math.expm1(min(exponent, 700.0))
-    return min(variance + 2 * _REACH * math.sqrt(variance), event.count * event.span)
-
-
-def _spacing(events: tuple[Event, ...]) -> float:
-    return max(_STEP, sum(event.span for event in events) / _POINTS)
-
-
-def _by_dp_accounting(events: tuple[Event, ...], delta: float, step: float) -> float:
-    """Upper bound on epsilon, with losses on a grid of this spacing."""
-    return float(_losses(events, step).get_epsilon_for_delta(delta))
-
-
-@lru_cache(maxsize=8)  # one accountant's events are asked for twice, at two spacings
-def _losses(events: tuple[Event, ...], step: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    made = {"gaussian": pld.from_gaussian_mechanism, "laplace": pld.from_laplace_mechanism}
-    composed = [
-        made[event.kind](event.scale, value_discretization_interval=step, sampling_prob=event.sampling).self_compose(
-            event.count
-        )
-        for event in events
-    ]
-    return reduce(lambda one, two: one.compose(two), composed)
 
 
 def shorten_value(value: object) -> str:

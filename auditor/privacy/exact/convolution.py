@@ -261,8 +261,7 @@ def merged(listed: Losses, step: float) -> LatticeMasses:
     A lower bound, for this order.
 
     Cells are centred on the lattice that ends in the largest loss, so that atoms at both ends, or all over such a
-    lattice, are in the middle of theirs. The points lie at the offset within the cells that costs the least; a cell
-    whose merged loss is below its point moves to the point below.
+    lattice, are in the middle of theirs. For the points see `lowered`.
 
     Parameters
     ----------
@@ -280,7 +279,7 @@ def merged(listed: Losses, step: float) -> LatticeMasses:
     start = float(listed.loss[-1]) - (size - 0.5) * step
     index = np.clip(np.floor((listed.loss - start) / step), 0, size - 1).astype(np.int64)
     mass = np.exp(listed.log_p)
-    total = np.bincount(index, mass, size)
+    total: FloatArray = np.asarray(np.bincount(index, mass, size), dtype=np.float64)
     within = listed.loss - (start + step * index)
     used = total > 0
     offset = np.zeros(size)
@@ -295,14 +294,41 @@ def merged(listed: Losses, step: float) -> LatticeMasses:
     else:
         shrink = np.bincount(index, mass * np.expm1(-within), size)
         offset[used] = -np.log1p(shrink[used] / total[used])
+    return lowered(total, offset, start, step, _snap(listed.loss, step) * step)
+
+
+def lowered(total: FloatArray, offset: FloatArray, start: float, step: float, snap: float = 0.0) -> LatticeMasses:
+    """Lower the losses of cells to lattice points.
+
+    The points lie at the offset within the cells that costs the least; a loss that is below the point of its cell moves
+    to the point below.
+
+    Parameters
+    ----------
+    total : ndarray of shape (n,)
+        Masses of the cells.
+    offset : ndarray of shape (n,)
+        By how much the loss of each cell is at least above the cell's lower end: from 0 to `step`.
+    start : float
+        Lower end of the first cell.
+    step : float
+        Width of the cells.
+    snap : float
+        Losses so little below a point are on it.
+
+    Returns
+    -------
+    LatticeMasses
+        Masses of the lattice points, the first of which is below all cells.
+    """
     # A point at offset x costs (offset - x) for every cell, and a step for the cells with an offset below x.
     order = np.argsort(offset)
     below = np.concatenate([[0.0], np.cumsum(total[order])[:-1]])
     best = float(offset[order][np.argmax(offset[order] * total.sum() - step * below)])
-    lowered = offset < best - _snap(listed.loss, step) * step
-    moved = np.zeros(size + 1)
-    moved[1:] += np.where(lowered, 0.0, total)
-    moved[:-1] += np.where(lowered, total, 0.0)
+    down = offset < best - snap
+    moved = np.zeros(total.size + 1)
+    moved[1:] += np.where(down, 0.0, total)
+    moved[:-1] += np.where(down, total, 0.0)
     with np.errstate(divide="ignore"):
         return LatticeMasses(start - step + best, np.log(moved))
 

@@ -18,7 +18,7 @@ from scipy import optimize, stats
 from auditor.audits.self_reported.accountant import SelfReport, accountant_levels
 from auditor.audits.self_reported.checks import DRAWS, Check, chance_of_agreement, check_statements, states_of
 from auditor.datasets import Pair, ReplaceOne
-from auditor.privacy.exact import GaussianCurve
+from auditor.privacy.exact import GaussianCurve, LaplaceCurve
 from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
 from auditor.targets import one_draw
 from auditor.targets.sampler import Sampler
@@ -392,6 +392,32 @@ def test_sampled_steps_by_a_finer_grid() -> None:
     ):
         found = {check.name: check.passed for check in check_statements(accountant(events, figure), claim, [PAIR])}
         assert tuple(found[name] for name in both) == expected
+
+
+@pytest.mark.parametrize("delta", [1e-8, 1e-3])
+@pytest.mark.parametrize(
+    ("kind", "scale", "rate"),
+    [("laplace", 5.0, 0.9), ("laplace", 1.0, 0.01), ("gaussian", 20.0, 0.01), ("gaussian", 0.3, 0.5)],
+)
+def test_the_exact_figure_of_one_sampled_step_passes_and_less_fails(
+    kind: str, scale: float, rate: float, delta: float
+) -> None:
+    """A step has ``ln(1 + q (e^eps - 1))`` at the delta q times that without sampling: a grid's error decided here."""
+    curve = LaplaceCurve(1 / scale) if kind == "laplace" else GaussianCurve(1 / scale)
+    exact = math.log1p(rate * math.expm1(curve.epsilon(delta / rate)))
+    event = {kind: {"scale": scale, "sampling_probability": rate}}
+    for claim, passed in ((exact, True), (0.99 * exact, exact == 0)):
+        check = only(accountant([event], exact, delta), ApproxDP(claim, delta), "accountant and claim")
+        assert check.passed is passed, check.finding
+    assert only(accountant([event], exact, delta), name="accountant").passed is True
+
+
+def test_the_bound_from_below_of_sampled_steps_is_below_the_largest_loss() -> None:
+    event = {"laplace": {"scale": 0.7, "count": 2, "sampling_probability": 1e-4}}
+    levels = accountant_levels(SelfReport("accountant", {"events": [event]}), 1e-10)
+    assert not isinstance(levels, str)
+    largest = 2 * math.log1p(1e-4 * math.expm1(1 / 0.7))
+    assert 0.999 * largest < levels[0] < largest
 
 
 def test_at_delta_0_epsilons_add() -> None:
