@@ -214,7 +214,9 @@ def _lower_losses(event: Event, step: float, added: bool) -> LatticeMasses:
     """Masses of one step on a lattice, with losses that are not above the true ones."""
     low, high = _range_of(event)
     size = math.ceil((high - low) / step) + 1
-    edge = high + step * (np.arange(size + 1, dtype=np.float64) - (size - 0.5))  # the largest loss is in the middle of the last cell
+    edge = high + step * (
+        np.arange(size + 1, dtype=np.float64) - (size - 0.5)
+    )  # the largest loss is in the middle of the last cell
     unsampled: FloatArray = edge.copy()
     if event.sampling < 1:
         with np.errstate(divide="ignore", invalid="ignore"):  # ln((e^l - 1 + q) / q), nothing below the smallest loss

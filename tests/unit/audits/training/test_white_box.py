@@ -179,6 +179,16 @@ def test_examples_without_a_gradient_do_not_make_a_sum_look_clipped() -> None:
     assert names_of(audit_steps(recorder, GaussianDP(1.0), alpha=1e-6)) == {"canary's rate"}  # its coin is 1 here
 
 
+def test_gradients_on_one_line_that_are_all_clipped_do_not_make_a_sum_look_clipped() -> None:
+    """A model of one parameter: of three gradients of the clip norm two cancel."""
+    recorder, rng = StepRecorder(1.0, 5.0, coin=0.5), np.random.default_rng(6)
+    for _ in range(100):
+        included = bool(rng.random() < 0.5)
+        released = rng.normal(scale=5.0, size=1) - 1.0 + included
+        recorder.add(released, [1.0], included=included, others=[-1.0], norms=[1.0, 1.0, 1.0])
+    assert audit_steps(recorder, GaussianDP(2.0)).verdict == "consistent"
+
+
 def test_reports_hold_the_result_and_fit_the_schema(tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     result = audit_steps(train(3, rate=1.0, noise=FULL, pitfall="clip by layer"), CLAIM)
