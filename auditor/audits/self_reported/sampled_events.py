@@ -19,6 +19,8 @@ from auditor.privacy.laws import FloatArray
 #: Spacing of dp-accounting's grid of privacy losses, its default. The losses of one step of each event take at most so
 #: many points together, about two seconds, and the composed losses at most the last number.
 _STEP, _POINTS, _MOST_POINTS = 1e-4, 200_000, 5_000_000
+#: Largest spacing, and largest width of the losses of Laplace noise: e to the power of it is a double.
+_WIDEST = 700.0
 #: Losses beyond so many standard deviations are left out when the size of a grid is estimated.
 _REACH = 12.0
 #: Cells of the losses of one step for a bound from below, and points of the composed losses, at most. Arbitrary: they
@@ -98,6 +100,8 @@ def sampled_levels(events: tuple[Event, ...], delta: float) -> tuple[float, floa
     """
     if sum(map(_width, events)) > _MOST_POINTS * _spacing(events):
         return "so little noise, or so many steps, would need a grid of too many privacy losses"
+    if _spacing(events) > _WIDEST or any(event.kind == "laplace" and event.span > _WIDEST for event in events):
+        return "so little noise has privacy losses that are too large for a grid"
     if delta < LEAST_DELTA:
         return f"sampled events can be bounded at a delta of {LEAST_DELTA:g} or more, got {delta:g}"
     try:

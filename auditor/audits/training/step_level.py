@@ -29,6 +29,8 @@ _ROUNDING = 1e-9
 _KINDS, _COARSE = 20, 0.005
 #: Normal quantile for a power of 0.9.
 _POWER = 1.2816
+#: Noise is doubled at most so often before it is composed: from 1e-120 clip norms on it is enough.
+_DOUBLINGS = 400
 #: No scale below this part of the claimed one is told from it: the level would be larger than anybody asks for.
 _LOWEST = 1e-2
 
@@ -278,11 +280,11 @@ def compose_level(kinds: Sequence[Steps], claim: Guarantee) -> float:
     if isinstance(claim, GaussianDP):
         return math.sqrt(math.fsum(kind.count / kind.multiplier**2 for kind in kinds))
     assert isinstance(claim, ApproxDP)
-    for halvings in range(12):  # noise so small that no grid holds its losses: more noise has a smaller level
+    for doublings in range(_DOUBLINGS):  # noise so small that no grid holds its losses: more noise has a smaller level
         events = [
             {
                 "gaussian": {
-                    "noise_multiplier": kind.multiplier * 2**halvings,
+                    "noise_multiplier": kind.multiplier * 2.0**doublings,
                     "sampling_probability": kind.rate,
                     "count": kind.count,
                 }

@@ -111,6 +111,17 @@ def test_coins_alone_show_a_gradient_that_is_not_clipped() -> None:
     assert (result.log10_max_e_value or 0.0) > 2
 
 
+def test_a_gradient_of_a_million_clip_norms_in_sampled_steps_is_a_violation() -> None:
+    """The losses of a step are too large for a grid of an accountant."""
+    recorder, rng = StepRecorder(1.0, 2.0, 0.1, coin=0.5), np.random.default_rng(5)
+    for _ in range(20):
+        included = bool(rng.random() < 0.5)
+        recorder.add(rng.normal(scale=2.0, size=1) + 1e6 * included, [1e6], included=included, others=[0.0])
+    result = audit_steps(recorder, ApproxDP(3.0, 1e-5))
+    assert result.verdict == "violation"
+    assert (result.lower_bound or 0.0) > 1e6
+
+
 def test_coins_that_are_not_as_stated_are_found_and_not_bet_on() -> None:
     rng = np.random.default_rng(5)
     recorder = StepRecorder(1.0, 2.0, coin=0.5)
