@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from auditor.audits.training.kept_runs import NAME, KeptRuns
-from auditor.audits.training.many_runs import EVIDENCE, bound_by_guesses, guess_from_past
+from auditor.audits.training.many_runs import EVIDENCE, bound_by_guesses, find_share, guess_from_past
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
 from auditor.training import audit_runs
@@ -264,6 +265,22 @@ def test_a_guess_depends_on_its_run_and_those_before_only() -> None:
     changed[20:] = ~changed[20:]
     assert (guess_from_past(values, changed)[:21] == guesses[:21]).all()
     assert (guess_from_past(values[:21], coins[:21]) == guesses[:21]).all()
+
+
+@pytest.mark.parametrize(("runs", "width"), [(30, 1), (60, 30), (200, 5)])
+def test_a_level_that_guesses_resolve_is_found_by_lines_that_are_learned(runs: int, width: int) -> None:
+    """With the best line known beforehand it was 2.77 at 30 runs, which 6 of 10 audits found."""
+    claim = GaussianDP(1.0)
+    needed = next(c for c in range(runs) if bound_by_guesses(c, runs, claim, 0.05) > 1.0)
+    apart = 2 * stats.norm.ppf(find_share(needed, runs, width))
+    found, audits = 0, 40
+    for seed in range(audits):
+        rng = np.random.default_rng(20_000 + seed)
+        coins = rng.random(runs) < 0.5
+        values = rng.normal(size=(runs, width)) + np.outer(coins, np.full(width, apart / np.sqrt(width)))
+        found += int((guess_from_past(values, coins) == coins).sum()) >= needed
+    assert found >= stats.binom.ppf(1e-3, audits, 0.9)
+    assert find_share(runs + 1, runs, width) == 1.0
 
 
 def test_right_guesses_bound_every_notion() -> None:
