@@ -55,9 +55,14 @@ SLACK = 1e-6
 DRAWS = 32
 #: Independent draws are taken for repeated ones with this probability at most.
 FALSE_ALARM = 1e-6
-#: 1/scale of integer noise is taken to be this at most: e^700 is the largest base of geometric noise that is a double,
-#: and what noise is left costs more than any claim allows.
+#: 1/scale of integer noise is taken to be this at most: e^700 is the largest base of geometric noise that is a double.
+#: What is found is then less than the level.
 _STEEPEST = 700.0
+#: Geometric noise of a larger scale is taken for Laplace noise, from which its level differs by the inverse of the
+#: scale; its base is so close to 1 that a double has too few digits of the difference.
+_WIDE = 1e9
+#: Discrete Gaussian noise is listed but for mass of this size, which decides at a smaller delta.
+_LISTED = 1e-40
 _GEOMETRIC = ("geometric", "discrete laplace")
 _NORM = {"laplace": 1, "geometric": 1, "discrete laplace": 1, "gaussian": 2, "discrete gaussian": 2}
 #: Other names of these distributions.
@@ -208,6 +213,10 @@ def check_noise(noise: Any, guarantee: Guarantee) -> Check:
     if kind == "discrete gaussian" and sensitivity != round(sensitivity):
         return _spread_gaussian(guarantee, sensitivity / scale, what)
     found = _check_against(guarantee, noise_curve(kind, scale, sensitivity), "noise scale", what)
+    if kind in _GEOMETRIC and sensitivity and 1 / scale > _STEEPEST and found.passed:
+        return Check(found.name, None, f"not checked: {what} is too little for its level to be computed")
+    if kind == "discrete gaussian" and isinstance(guarantee, ApproxDP | DeltaDP) and 0 < guarantee.delta < _LISTED:
+        return Check(found.name, None, f"not checked: {what} is listed for a delta of {_LISTED:g} or more")
     depends = {
         "laplace": not _is_pure(guarantee),
         "gaussian": False,
@@ -271,6 +280,8 @@ def noise_curve(distribution: str, scale: float, sensitivity: float) -> PrivacyC
     if distribution == "gaussian":
         return GaussianCurve(sensitivity / scale)
     shift = int(sensitivity)
+    if distribution in _GEOMETRIC and scale > _WIDE:
+        return LaplaceCurve(sensitivity / scale)
     if distribution in _GEOMETRIC:
         base = math.exp(min(1.0 / scale, _STEEPEST))
         return curve(TwoSidedGeometricLaw(0, base), TwoSidedGeometricLaw(shift, base))

@@ -123,6 +123,26 @@ def test_an_exact_figure_at_a_tiny_delta_does_not_fail(sigma: float, steps: int,
     assert only(states, name="accountant").passed is (None if delta < 1e-10 else False)
 
 
+@pytest.mark.parametrize(
+    ("kind", "scale", "sensitivity", "claim", "passed"),
+    [
+        ("geometric", 1e12, 1, PureDP(1e-12), True),
+        ("geometric", 1e12, 1, PureDP(0.9999e-12), False),
+        ("geometric", 1e-3, 5, PureDP(4000.0), None),
+        ("geometric", 1e-3, 5, PureDP(3000.0), False),
+        ("geometric", 1e-3, 0, PureDP(0.0), True),
+        ("discrete gaussian", 10.0, 1, ApproxDP(2.0, 1e-50), None),
+        ("discrete gaussian", 10.0, 1, PureDP(2.0), False),
+    ],
+)
+def test_noise_at_the_ends_of_doubles_is_judged_rightly_or_not(
+    kind: str, scale: float, sensitivity: int, claim: Guarantee, passed: bool | None
+) -> None:
+    """A base of e^1e-12 has four digits, one of e^1000 is no double, and tables of a lattice end somewhere."""
+    check = only(noise(kind, scale, sensitivity), claim)
+    assert check.passed is passed, check.finding
+
+
 def test_the_finding_says_the_level() -> None:
     check = only(noise("laplace", 2.0, 1.0), PureDP(1.0))
     assert check == Check(
