@@ -36,6 +36,8 @@ _SEARCHES = 100
 _LEAST, _MOST = 1e-200, 1e100
 #: Probabilities at which `exact_level_of` compares an exact curve with a cap: down to events of probability 1e-12.
 _RARE = np.geomspace(1e-12, 0.5, 1_200)
+#: Complements of smaller probability are not compared: three digits of it are known.
+_ROUGH = 1e-13
 
 
 #: Every notion that has been declared, by the names of its parameters in the text of a claim.
@@ -218,12 +220,17 @@ class Guarantee(ABC):
 
         The curve is exact; events have probability 1e-12 or more.
 
-        For a notion that is no more than its cap it is the exact level.
+        For a notion that is no more than its cap it is the exact level. Events whose complements are so rare that 1 - p
+        has hardly a digit are left out, unless there are no others: their mirror images show the same.
         """
         q = np.concatenate([_RARE, 1.0 - _RARE[::-1]])
         if isinstance(curve, LossCurve):  # a cap of straight pieces shows most where it bends
             q = np.concatenate([q, curve.corners[(curve.corners >= _RARE[0]) & (curve.corners <= 1.0 - _RARE[0])]])
-        return float(np.max(self.level_of(np.minimum(curve.tradeoff(q), 1.0), q)))
+        p = np.minimum(curve.tradeoff(q), 1.0)
+        known = (p + q <= 1.0) | (1.0 - p >= _ROUGH)
+        if known.any():
+            p, q = p[known], q[known]
+        return float(np.max(self.level_of(p, q)))
 
 
 @lru_cache(maxsize=24)  # the levels of an audit's grid are evaluated in at most 16 blocks

@@ -99,6 +99,13 @@ class _Renyi(Guarantee):
             levels = _divergence(self.orders.reshape(shape), x, u, v) / self.slopes.reshape(shape)
             return np.where(p > q, np.maximum(levels.max(axis=0), 0.0), 0.0)
 
+    def event_level(self, curve: PrivacyCurve) -> float:
+        """Largest level that a single event shows, at most the exact one.
+
+        See `Guarantee.event_level`.
+        """
+        return min(super().event_level(curve), self.exact_level(curve))
+
     @property
     def vacuous_above(self) -> float:
         """Level at which no order's bound is below a loss of 300."""

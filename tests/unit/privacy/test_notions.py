@@ -17,7 +17,7 @@ from auditor import ZCDP, ApproxDP, DeltaDP, GaussianDP, PureDP, RenyiDP, Tradeo
 from auditor.errors import SpecificationError
 from auditor.evidence.power import divergence_rate, find_ceiling
 from auditor.evidence.two_sample_bet import Stake, log_factors
-from auditor.privacy.exact import FiniteLaw, GaussianLaw, LaplaceLaw, curve
+from auditor.privacy.exact import FiniteLaw, GaussianCurve, GaussianLaw, LaplaceCurve, LaplaceLaw, curve
 from auditor.privacy.guarantees import NOTIONS, Guarantee, parse_claim
 from auditor.privacy.guarantees.base import cap_of, level_of
 from auditor.privacy.guarantees.supporting_lines import lines_above, make_table
@@ -368,6 +368,14 @@ def test_an_event_shows_less_than_the_exact_level_of_laplace_noise() -> None:
     pair = curve(LaplaceLaw(0.0, 1.0), LaplaceLaw(1.0, 1.0))
     claim = ZCDP(0.5)
     assert 0.5 * claim.exact_level(pair) < claim.event_level(pair) < claim.exact_level(pair)
+
+
+@pytest.mark.parametrize("claim", [ZCDP(0.5), RenyiDP({2: 1.0, 16: 8.0})], ids=str)
+@pytest.mark.parametrize("shift", [1.0, 3.0, 8.0, 30.0])
+def test_an_event_shows_no_more_than_the_exact_level_of_little_noise(claim: ZCDP | RenyiDP, shift: float) -> None:
+    """An event that is certain but for 1e-13 and less has no digits of its complement, and showed an infinite level."""
+    for pair in (GaussianCurve(shift), LaplaceCurve(shift)):
+        assert 0.05 * claim.exact_level(pair) < claim.event_level(pair) <= claim.exact_level(pair)
 
 
 # ---------------------------------------------------------------------------- claims in words
