@@ -386,9 +386,10 @@ def bound_by_guesses(right: int, runs: int, claim: Guarantee, alpha: float) -> f
 
 
 def find_share(needed: int, runs: int, width: int) -> float:
-    """Share of right guesses by the best line at which enough are right.
+    """Share of right guesses at which enough are right.
 
-    Enough are with probability 0.9, about, by lines that are learned as in `guess_from_past`.
+    It is that of the best line. Enough are right with probability 0.9, about, by lines that are learned as in
+    `guess_from_past`.
 
     Parameters
     ----------
