@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from auditor.audits.self_reported.sampled_events import Event, sampled_levels
+from auditor.audits.self_reported.sampled_events import Event, bound_sampled_events
 from auditor.privacy.exact import PessimisticCurve, PrivacyCurve
 from auditor.privacy.exact.composition import composed_parts
 
@@ -218,7 +218,7 @@ def accountant_levels(stated: SelfReport, delta: float) -> tuple[float, float] |
     -----
     Without sampling the bounds are those of `auditor.privacy.exact`: equal, or a composition bounded from both sides.
     At delta = 0 epsilons add; a sampled event has ``ln(1 + q (e^eps - 1))``. For other sampled events see
-    `sampled_levels`.
+    `bound_sampled_events`.
     """
     events = events_of(stated)
     if delta >= 1:
@@ -230,7 +230,7 @@ def accountant_levels(stated: SelfReport, delta: float) -> tuple[float, float] |
     if found is not None:
         lower = found.optimistic if isinstance(found, PessimisticCurve) else found
         return lower.epsilon(delta), found.epsilon(delta)
-    return sampled_levels(events, delta)
+    return bound_sampled_events(events, delta)
 
 
 def _largest_loss(event: Event) -> float:
