@@ -161,9 +161,11 @@ class LaplaceCurve:
         """See `PrivacyCurve.tradeoff`."""
         q = checked_level(q)
         shrink = math.exp(-self.shift)
-        middle = 1.0 - shrink / (4.0 * np.maximum(q, 0.5 * shrink))
-        with np.errstate(over="ignore"):
-            left = np.exp(np.minimum(self.shift, 709.0)) * np.minimum(q, 0.5 * shrink)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = 1.0 - shrink / (4.0 * np.maximum(q, 0.5 * shrink))
+            least = np.minimum(q, 0.5 * shrink)
+            # e^shift is no double from 710 on.
+            left = np.exp(self.shift) * least if self.shift < 709.0 else np.exp(self.shift + np.log(least))
         right = 1.0 - shrink * (1.0 - q)
         out = np.where(q <= 0.5 * shrink, left, np.where(q <= 0.5, middle, right))
         return np.asarray(out, dtype=np.float64)

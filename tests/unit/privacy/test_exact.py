@@ -413,3 +413,9 @@ def test_curves_refuse(pair: PrivacyCurve) -> None:
     ):
         with pytest.raises(ValueError, match=r"expected .* got"):
             ask()
+
+
+@pytest.mark.parametrize(("shift", "q", "p"), [(720.0, 1e-314, math.exp(720.0 + math.log(1e-314))), (1e4, 0.0, 0.0)])
+def test_the_cap_of_laplace_noise_where_doubles_end(shift: float, q: float, p: float) -> None:
+    """It was e^709 q, which is less than the truth, and a warning of a division of 0 by 0."""
+    assert float(curve(LaplaceLaw(0.0, 1.0), LaplaceLaw(shift, 1.0)).tradeoff(q)) == pytest.approx(p, rel=1e-9)
