@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
+from pathlib import Path, PurePath
 
 #: The extra of the installation that brings a library which only some audits use.
 EXTRAS = {
@@ -181,6 +182,26 @@ def check_positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0:
         raise SpecificationError(f"{name} must be a positive number, got {value!r}")
     return float(value)
+
+
+def read_path(name: str, path: object) -> Path:
+    """Read an option that must be a path.
+
+    Parameters
+    ----------
+    name : str
+        What the option is called in the error.
+    path : object
+        What was given for it.
+
+    Raises
+    ------
+    SpecificationError
+        If it is none.
+    """
+    if not isinstance(path, str | PurePath):
+        raise SpecificationError(f"{name} must be a path, got {path!r}")
+    return Path(path)
 
 
 def check_id(id_: object) -> None:

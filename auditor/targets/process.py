@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.errors import SpecificationError, TargetError, TargetRaised, check_finite, check_positive
+from auditor.errors import SpecificationError, TargetError, TargetRaised, check_finite, check_positive, read_path
 from auditor.targets.outputs import Batch
 from auditor.targets.protocol import Hello, draw_outputs
 from auditor.targets.subprocess_pipe import GRACE, Running
@@ -205,7 +205,7 @@ def _checked_command(command: Sequence[str], cwd: str | Path | None, env: Mappin
         raise SpecificationError(f"a command must be a sequence of texts, the program first, got {command!r}")
     if any("\0" in word for word in command):
         raise SpecificationError(f"a command cannot hold the character NUL, got {list(command)!r}")
-    if cwd is not None and not Path(cwd).is_dir():
+    if cwd is not None and not read_path("cwd", cwd).is_dir():
         raise SpecificationError(f"no such folder: {str(cwd)!r}")
     program = command[0]
     if os.sep in program:

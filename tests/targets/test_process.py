@@ -212,6 +212,7 @@ def test_descriptors_are_closed() -> None:
         (["./absent"], {}, r"no such command: './absent'"),
         (["./"], {}, r"no such command: './'"),
         ([sys.executable], {"cwd": "/absent"}, r"no such folder: '/absent'"),
+        ([sys.executable], {"cwd": 5}, "cwd must be a path, got 5"),
         ([sys.executable], {"limit": 0}, "limit must be a positive number, got 0"),
         ([sys.executable], {"start_limit": -1.0}, "start_limit must be a positive number"),
         ([sys.executable], {"limit": float("inf")}, "limit must be a finite number, got inf"),

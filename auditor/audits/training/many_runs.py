@@ -26,7 +26,15 @@ from auditor.audits.training.kept_runs import KeptRuns
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.audits.training.training_call import write_training_call
 from auditor.datasets.json_codec import data_to_json, same_data
-from auditor.errors import SpecificationError, check_alpha, check_finite, check_id, check_positive, require_library
+from auditor.errors import (
+    SpecificationError,
+    check_alpha,
+    check_finite,
+    check_id,
+    check_positive,
+    read_path,
+    require_library,
+)
 from auditor.evidence.binomial import clopper_pearson
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, AuditResult, Verdict, usual_level
@@ -136,7 +144,7 @@ def audit_runs(
         raise SpecificationError(f"jobs must be 1 where an executor makes the runs, got {jobs!r}")
     kept = None
     if directory is not None:
-        kept = KeptRuns(Path(directory), _describe_runs(train, data, neighbor, score, claim, seed))
+        kept = KeptRuns(read_path("directory", directory), _describe_runs(train, data, neighbor, score, claim, seed))
     outputs = {} if kept is None else dict(kept.outputs)
     missing = [run for run in range(runs) if run not in outputs]
     tell = _Progress(runs, runs - len(missing)) if progress and missing else None

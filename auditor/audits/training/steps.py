@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.audits.given_numbers import read_numbers
-from auditor.errors import SpecificationError, check_finite, check_positive
+from auditor.errors import SpecificationError, check_finite, check_positive, read_path
 from auditor.targets.sampler import check_seed, make_generator
 
 Array = NDArray[np.float64]
@@ -302,7 +302,7 @@ class StepRecorder:
         SpecificationError
             If it cannot be written.
         """
-        table, path = self.table(), Path(path)
+        table, path = self.table(), read_path("path", path)
         partial = path.with_name(path.name + ".part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -379,7 +379,7 @@ def read_steps(path: str | Path) -> StepTable:
         If the file is no such record.
     """
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        with read_path("path", path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
             if int(stored["format"]) != _FORMAT:
                 raise SpecificationError(f"{str(path)!r} is a record of format {stored['format']}, expected {_FORMAT}")
             values = {part.name: _check_column(part, stored[part.name]) for part in fields(StepTable)}

@@ -175,6 +175,8 @@ def test_a_training_that_changes_its_dataset_changes_no_other_run() -> None:
 
 def test_a_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(SpecificationError, match="directory must be a path, got 5"):
+        audited(directory=5, runs=2)
     with pytest.raises(SpecificationError, match="directory must be a folder, got the file"):
         audited(directory=tmp_path / "file", runs=2)
     with pytest.raises(SpecificationError, match=r"within' cannot keep runs: .*Not a directory"):

@@ -234,6 +234,9 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     (tmp_path / "other.npz").write_bytes(b"PK nothing")
     with pytest.raises(SpecificationError, match=r"other\.npz' is no record of steps"):
         read_steps(tmp_path / "other.npz")
+    for call in (read_steps, record.save):
+        with pytest.raises(SpecificationError, match="path must be a path, got 5"):
+            call(5)  # type: ignore[arg-type]
     with pytest.raises(SpecificationError, match=r"cannot write to '.*other\.npz/run\.npz': .*other\.npz'"):
         record.save(tmp_path / "other.npz" / "run.npz")
 
