@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.datasets.pandas_types import is_frame, is_series
 from auditor.datasets.relation import Pair
 from auditor.errors import SpecificationError
 
@@ -32,11 +33,33 @@ def read_answers(data: Any, like: Any = None) -> NDArray[np.float64]:
         If they are no numbers, or not those of the same queries.
     """
     if not isinstance(data, dict):
-        return np.asarray(data, dtype=float)
+        return _as_numbers(data)
     names = list(like) if isinstance(like, dict) else list(data)
     if len(names) != len(data) or not names:
         raise KeyError("other queries")
-    return np.concatenate([np.asarray(data[name], dtype=float).ravel() for name in names])
+    return np.concatenate([_as_numbers(data[name]).ravel() for name in names])
+
+
+def _as_numbers(answers: Any) -> NDArray[np.float64]:
+    found = np.asarray(answers)
+    if found.dtype.kind in "cSUmM" or np.ma.getmaskarray(answers).any():
+        raise TypeError("complex numbers, texts, times and masked entries are no answers")
+    return np.asarray(found, dtype=float)
+
+
+def _find_other_queries(x: Any, y: Any) -> str:
+    """Why two datasets do not answer the same queries; empty if they do."""
+    if isinstance(x, dict) != isinstance(y, dict):
+        return "only one of the datasets is a dict"
+    if isinstance(x, dict):
+        if x.keys() != y.keys():
+            return f"the datasets answer {list(x)} and {list(y)}"
+        other = [name for name in x if np.shape(x[name]) != np.shape(y[name])]
+        return f"{np.shape(x[other[0]])} answers against {np.shape(y[other[0]])} of {other[0]!r}" if other else ""
+    if (is_frame(x) and is_frame(y)) or (is_series(x) and is_series(y)):
+        names, others = (list(data.columns if is_frame(data) else data.index) for data in (x, y))
+        return "" if names == others else f"the datasets answer {names} and {others}"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -57,13 +80,17 @@ class AnswersWithin:
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
         try:
-            x, y = read_answers(pair.x), read_answers(pair.y, like=pair.x)
+            x, y = read_answers(pair.x), read_answers(pair.y)
         except (ValueError, TypeError, KeyError) as error:
             raise SpecificationError(
                 f"{pair.name}: query answers must be numbers, got {pair.x!r} and {pair.y!r}"
             ) from error
+        other = _find_other_queries(pair.x, pair.y)
+        if other:
+            raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {other}")
         if x.shape != y.shape:
             raise SpecificationError(f"{pair.name}: not neighbours: {x.shape} answers against {y.shape}")
+        y = read_answers(pair.y, like=pair.x)
         moved = float(np.abs(x - y).max(initial=0.0))
         if not 0 < moved <= self.sensitivity * (1 + SLACK):
             raise SpecificationError(

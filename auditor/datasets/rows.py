@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.datasets.column_dicts import get_columns, is_column_dict
-from auditor.datasets.pandas_types import is_frame, is_missing
+from auditor.datasets.pandas_types import is_frame, is_missing, is_series
 from auditor.errors import SpecificationError, require_library
+
+#: Error message for sets where rows have places.
+UNORDERED = "the rows of a set have no order: give a list, or state that rows are added or removed in any order"
 
 
 def has_rows(data: Any) -> bool:
@@ -67,19 +70,31 @@ def find_differing_rows(x: Any, y: Any) -> NDArray[np.bool_]:
     x, y : array, DataFrame, list, tuple or dict of equally long arrays
         Datasets of one length.
     """
+    if isinstance(x, set | frozenset) or isinstance(y, set | frozenset):
+        raise SpecificationError(UNORDERED)
     if isinstance(x, dict) and isinstance(y, dict) and get_columns(x).keys() == get_columns(y).keys():
         differing = [find_differing_rows(column, y[name]) for name, column in get_columns(x).items()]
         return np.asarray(np.any(differing, axis=0), bool)
     if is_frame(x) and is_frame(y):
-        import pandas as pd  # takes longer to import than all the rest together
-
-        a, b = x.to_numpy(), y.to_numpy()
-        same = np.asarray((a == b) | (pd.isna(a) & pd.isna(b)), bool)
-        return np.asarray(~same.all(axis=1))
-    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape and x.dtype.kind in "biuf":
+        columns = [find_differing_rows(x.iloc[:, k], y.iloc[:, k]) for k in range(x.shape[1])]
+        return np.asarray(np.any(columns, axis=0), bool) if columns else np.zeros(len(x), dtype=bool)
+    if is_series(x) and is_series(y):
+        # Nullable types have objects that `==` does not compare, and numbers that are no floats.
+        return find_differing_rows(*(part.to_numpy() if _is_of_numpy(part) else part.tolist() for part in (x, y)))
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape and _are_comparable(x, y):
         same = (x == y) | ((x != x) & (y != y))
         return np.asarray(~same.all(axis=tuple(range(1, x.ndim))))
     return np.array([not same_row(a, b) for a, b in zip(rows_of(x), rows_of(y), strict=True)], dtype=bool)
+
+
+def _are_comparable(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether `==` compares all entries of two arrays, as it does not those that a mask covers."""
+    masked = isinstance(x, np.ma.MaskedArray) or isinstance(y, np.ma.MaskedArray)
+    return not masked and (x.dtype.kind == y.dtype.kind in "mM" or {x.dtype.kind, y.dtype.kind} <= set("biuf"))
+
+
+def _is_of_numpy(column: Any) -> bool:
+    return isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufmM"
 
 
 def slice_rows(data: Any, start: int, stop: int) -> Any:
@@ -99,6 +114,8 @@ def slice_rows(data: Any, start: int, stop: int) -> Any:
     """
     if isinstance(data, dict):
         return data | {name: slice_rows(column, start, stop) for name, column in get_columns(data).items()}
+    if isinstance(data, set | frozenset):
+        raise SpecificationError(UNORDERED)
     return data.iloc[start:stop] if is_frame(data) else data[start:stop]
 
 
@@ -203,13 +220,31 @@ def same_row(a: Any, b: Any) -> bool:
     a, b : value, sequence or mapping
         Rows; sequences are compared entry by entry, whatever their types, and mappings key by key.
     """
-    if isinstance(a, list | tuple | np.ndarray) and isinstance(b, list | tuple | np.ndarray):
-        return len(a) == len(b) and all(same_row(c, d) for c, d in zip(a, b, strict=True))
+    if type(a) is type(b) and type(a) in _PLAIN:
+        return bool(a == b or (a != a and b != b))
+    if _is_sequence(a) or _is_sequence(b):
+        if not (_is_sequence(a) and _is_sequence(b)) or len(a) != len(b):
+            return False
+        return all(same_row(c, d) for c, d in zip(a, b, strict=True))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(same_row(a[key], b[key]) for key in a)
+    if (is_frame(a) and is_frame(b)) or (is_series(a) and is_series(b)):
+        return bool(a.equals(b))
     if _is_missing(a) or _is_missing(b):
         return _is_missing(a) and _is_missing(b)
-    return bool(a == b)
+    try:
+        return bool(a == b)
+    except (TypeError, ValueError) as error:  # such as arrays of other libraries
+        kinds = " and ".join(dict.fromkeys(type(value).__name__ for value in (a, b)))
+        raise SpecificationError(f"rows or entries that are a {kinds} cannot be compared: {error}") from error
+
+
+#: Types whose values are compared as they are.
+_PLAIN = frozenset({int, float, bool, str, bytes})
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def key_of_row(row: Any) -> Any:
@@ -224,11 +259,20 @@ def key_of_row(row: Any) -> Any:
         return ("sequence", *map(key_of_row, row))
     if isinstance(row, Mapping):
         return ("mapping", frozenset((key, key_of_row(value)) for key, value in row.items()))
+    if isinstance(row, set):
+        return frozenset(row)
+    try:
+        hash(row)
+    except TypeError as error:
+        raise SpecificationError(
+            f"rows or entries that are a {type(row).__name__} cannot be counted: {error}"
+        ) from error
     return None if _is_missing(row) else row
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (np.ndim(value) == 0 and is_missing(value))
+    sized = hasattr(type(value), "__len__") and np.ndim(value) > 0
+    return value is None or (not sized and is_missing(value))
 
 
 def same_columns(x: Any, y: Any) -> None:

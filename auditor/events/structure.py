@@ -292,7 +292,7 @@ def _places_of(
 def walk_elements(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Places of the elements of one output.
 
-    Sets have none: the order of their elements means nothing.
+    Sets have none: the order of their elements means nothing. What lies too deep is one element as a whole.
 
     Parameters
     ----------
@@ -307,7 +307,10 @@ def walk_elements(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tupl
         Path and element; nothing for an output that is no container.
     """
     value = strip_type(value) if isinstance(strip_type(value), CONTAINERS) else value
-    if isinstance(value, set | frozenset) or len(path) > DEEPEST:
+    if isinstance(value, CONTAINERS) and len(path) == DEEPEST:
+        yield path, value
+        return
+    if isinstance(value, set | frozenset):
         return
     if isinstance(value, CONTAINERS):
         for step, part in list_children(value):

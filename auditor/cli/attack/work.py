@@ -98,7 +98,7 @@ def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
         raise SpecificationError(f"{pair.name}: the datasets are of different kinds: {kinds}")
     if isinstance(relation, AnswersWithin):
         try:
-            read_answers(pair.x), read_answers(pair.y, like=pair.x)
+            read_answers(pair.x), read_answers(pair.y)
         except (TypeError, ValueError, KeyError):
             raise SpecificationError(f"{pair.name}: query answers must be numbers, got {kinds}") from None
     try:

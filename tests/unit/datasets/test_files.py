@@ -153,7 +153,9 @@ STRANGERS: list[tuple[Relation, Any, Any, str]] = [
     (PerUser(), TABLE, [1, 2, 3], "different kinds"),
     (PerUser(), TABLE, OTHER, "must be hashable"),
     (PerUser("y"), TABLE, table(X[:2], array(1, 1)), "2 rows differ|rows against"),
-    (AnswersWithin(), {"a": 1}, {"b": 1}, "must be numbers"),
+    (AnswersWithin(), {"a": 1}, {"b": 1}, r"\['a'\] and \['b'\]"),
+    (AnswersWithin(), {"a": 1}, [1.5], "only one of the datasets is a dict"),
+    (AnswersWithin(), {"a": [1, 2], "b": [3]}, {"a": [1], "b": [2, 3.5]}, r"\(2,\) answers against \(1,\) of 'a'"),
     (AnswersWithin(), {"a": 1}, {"a": 3}, "moves by 2"),
 ]
 

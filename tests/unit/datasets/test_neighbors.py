@@ -27,6 +27,7 @@ from auditor import (
 from auditor.datasets import RELATIONS, Relation, ReplaceCell, check_pairs, relation_named
 from auditor.datasets.crafted_pairs import hard_pairs
 from auditor.datasets.files import parse_domain
+from auditor.datasets.rows import find_differing_rows
 
 NAN = math.nan
 
@@ -96,6 +97,56 @@ def test_other_pairs_are_refused_with_what_is_wrong(x: Any, y: Any, reason: str)
 def test_frames_with_different_columns_are_refused_with_both_lists() -> None:
     with pytest.raises(SpecificationError, match=r"\['a'\] and \['b'\]"):
         ReplaceOne().check(Pair(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [2]})))
+
+
+@pytest.mark.parametrize(
+    ("entries", "other"),
+    [
+        ([np.array([1, 2]), np.array([3])], np.array([4])),
+        ([np.array([1, 2]), 3], np.array([3])),
+        ([[[1], [2, 3]], 5], [[5]]),
+        (pd.array(["a", None], dtype="string"), "b"),
+        (pd.array([True, None], dtype="boolean"), False),
+        ([{"a": np.array([1, 2])}, {"a": 3}], {"a": 4}),
+        ([pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]})], pd.DataFrame({"a": [3]})),
+    ],
+    ids=lambda value: " ".join(repr(value).split())[:40],
+)
+def test_entries_of_any_kind_are_compared(entries: Any, other: Any) -> None:
+    x, y = pd.DataFrame({"a": entries}), pd.DataFrame({"a": [entries[0], other]}, dtype=pd.Series(entries).dtype)
+    assert find_differing_rows(x, y).tolist() == find_differing_rows(list(entries), [entries[0], other]).tolist()
+    assert find_differing_rows(x, y).tolist() == [False, True]
+    assert not find_differing_rows(x, x.copy()).any()
+
+
+def test_large_integers_beside_fractions_are_compared_exactly() -> None:
+    x = pd.DataFrame({"a": [2**60, 1], "b": [0.5, 1.0]})
+    assert find_differing_rows(x, x.assign(a=[2**60 + 1, 1])).tolist() == [True, False]
+
+
+def test_masked_entries_are_missing_ones() -> None:
+    x = np.ma.array([1, 2, 3], mask=[0, 1, 0])
+    shown, covered = np.ma.array([1, 2, 3], mask=False), np.ma.array([1, 9, 3], mask=[0, 1, 0])
+    assert find_differing_rows(x, shown).tolist() == [False, True, False]
+    assert not find_differing_rows(x, covered).any()
+
+
+def test_rows_that_are_compared_with_nothing_are_refused() -> None:
+    class Odd:
+        def __eq__(self, other: object) -> bool:
+            raise ValueError("ambiguous")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    with pytest.raises(SpecificationError, match="a Odd cannot be compared: ambiguous"):
+        ReplaceOne().check(Pair([Odd()], [Odd()]))
+    with pytest.raises(SpecificationError, match="a Odd cannot be counted"):
+        AddRemoveAnyOrder().check(Pair([Odd()], []))
+    for relation in (ReplaceOne(), AddRemoveOne()):
+        with pytest.raises(SpecificationError, match="rows of a set have no order"):
+            relation.check(Pair({1, 2, 3}, {1, 2} if relation == AddRemoveOne() else {1, 2, 4}))
+    AddRemoveAnyOrder().check(Pair({1, 2, 3}, {1, 3}))
+    AddRemoveAnyOrder().check(Pair([{1}, {2}], [{2}]))
 
 
 def test_the_index_of_a_frame_does_not_matter() -> None:
@@ -180,6 +231,11 @@ def test_answers_may_move_by_the_sensitivity_each(sensitivity: float, kind: Any)
         ([NAN], [0.0], "nan"),
         ([math.inf], [0.0], "inf"),
         (["a"], [1.0], "'a'"),
+        (["1"], ["2"], "must be numbers"),
+        ([1 + 2j], [1 + 9j], "must be numbers"),
+        (np.ma.array([1.0, 5.0], mask=[0, 1]), np.ma.array([2.0, 5.0], mask=[0, 0]), "must be numbers"),
+        (pd.Series({"a": 1.0, "b": 2.0}), pd.Series({"b": 1.5, "a": 2.0}), "['a', 'b'] and ['b', 'a']"),
+        (pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"b": [1], "a": [2]}), "['a', 'b'] and ['b', 'a']"),
     ],
     ids=repr,
 )

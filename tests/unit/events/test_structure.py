@@ -275,6 +275,18 @@ def test_a_symbol_at_a_place_is_found_beside_numbers_that_never_repeat() -> None
     assert learned(x, y) == "output[1] is 'high'"
 
 
+def test_what_lies_too_deep_is_a_symbol() -> None:
+    def nested(data: NDArray[Any], n: int, rng: np.random.Generator) -> Any:
+        bits = np.where(rng.random(n) < 0.9, data[0], 1 - data[0]).tolist()
+        return [
+            {"a": {"b": {"c": [[{"d": bit}]]}}, "z": float(z)} for bit, z in zip(bits, rng.normal(size=n), strict=True)
+        ]
+
+    result = audit(nested, PureDP(1.0), Pair(np.array([0]), np.array([1])), draws=4_000)
+    assert result.verdict == "violation"
+    assert str(result.event) in {f"output['a']['b']['c'][0] is [{{'d': {bit}}}]" for bit in (0, 1)}
+
+
 def test_a_number_at_a_key_is_found() -> None:
     rng = np.random.default_rng(4)
     x = [{"noise": float(v), "sum": float(w)} for v, w in rng.normal(size=(200, 2))]
