@@ -156,7 +156,7 @@ def _audit_pairs(
         decided = decide_verdict(
             Verdict.VIOLATION,
             evidence.refuted(own.alpha),
-            missed=lambda: describe_unresolved(evidence, found, own),
+            missed=lambda: sampler.tails.describe(question.private) or describe_unresolved(evidence, found, own),
             independence=independence,
         )
         if decided[0] in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):

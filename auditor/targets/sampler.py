@@ -21,6 +21,7 @@ from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches
 from auditor.targets.process_settings import call_target
 from auditor.targets.raises import describe_error, find_raise, list_interrupts, show_error
+from auditor.targets.tails import Tails
 
 T = TypeVar("T")
 
@@ -312,6 +313,8 @@ class Sampler:
         What was raised first, as long as the target never did anything else.
     broken : TargetRaised or None
         What a call for several draws raised, as long as no call for one draw did.
+    tails : Tails
+        First and last draws on each dataset, of all samplers that were made from one.
     """
 
     def __init__(
@@ -334,17 +337,22 @@ class Sampler:
         self.broken: TargetRaised | None = None
         self._answered = self._raised = False
         self._calls = self._drawn = 0
+        self.tails = Tails()
 
     def alone(self) -> Sampler:
         """Draw again from the target, one draw a call.
 
         Calls are in random order, see ``scattered``.
         """
-        return Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, scattered=True)
+        other = Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, scattered=True)
+        other.tails = self.tails
+        return other
 
     def afresh(self) -> Sampler:
         """Draw again from the target, in calls like those of this sampler."""
-        return Sampler(self.target, self.seed, f"{self.key}/afresh", self.limit, self.one_a_call, self.catching)
+        other = Sampler(self.target, self.seed, f"{self.key}/afresh", self.limit, self.one_a_call, self.catching)
+        other.tails = self.tails
+        return other
 
     def expect(self, *calls: tuple[Any, Call]) -> None:
         """Announce the calls that come next, in order.
@@ -501,12 +509,15 @@ class Sampler:
                 self.refused = error
             if self.catching and n == 1:
                 self._raised, self.broken = True, None
-                return [Raised(error.error)]
+                raised: Batch = [Raised(error.error)]
+                self.tails.add(data, raised)
+                return raised
             if not self._raised:
                 self.broken = error
             raise
         if not self._answered:
             self._note_answers(batch)
+        self.tails.add(data, batch)
         return batch
 
     def _note_answers(self, batch: Batch) -> None:

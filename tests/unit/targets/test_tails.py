@@ -1,0 +1,47 @@
+"""Targets that go silent have no pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor import Pair, PureDP, audit, one_draw
+from auditor.targets.tails import Tails
+
+
+@pytest.mark.parametrize("then", ["raised RuntimeError", "None", "nan"])
+def test_a_spent_budget_is_no_pass(then: str) -> None:
+    asked = 0
+
+    def spend(data: Any, rng: np.random.Generator) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked <= 50:
+            return float(data[0])
+        if then == "raised RuntimeError":
+            raise RuntimeError
+        return None if then == "None" else np.nan
+
+    result = audit(one_draw(spend), PureDP(1.0), Pair(np.array([0]), np.array([1])), draws=4_000)
+    assert result.verdict == "inconclusive"
+    assert f"after the first 50 draws were {then}" in result.message
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.02, 0.0])
+def test_independent_draws_are_not_silent(rare: float) -> None:
+    rng, tails, data = np.random.default_rng(0), Tails(), [object() for _ in range(50)]
+    for n in (1, 8, 60, 400):
+        for one in data:
+            tails.add(one, (rng.random(n) < rare).astype(int))
+            assert not tails.describe(False)
+
+
+def test_the_output_of_private_data_is_not_shown() -> None:
+    tails, data = Tails(), object()
+    tails.add(data, np.arange(20))
+    tails.add(data, np.full(5_000, 77))
+    assert "5,000 in number" in tails.describe(True)
+    assert "77" in tails.describe(False)
+    assert "77" not in tails.describe(True)
