@@ -228,7 +228,9 @@ def same_row(a: Any, b: Any) -> bool:
         return all(same_row(c, d) for c, d in zip(a, b, strict=True))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(same_row(a[key], b[key]) for key in a)
-    if (is_frame(a) and is_frame(b)) or (is_series(a) and is_series(b)):
+    if is_frame(a) and is_frame(b):
+        return bool(a.equals(b))
+    if is_series(a) and is_series(b):
         return bool(a.equals(b))
     if _is_missing(a) or _is_missing(b):
         return _is_missing(a) and _is_missing(b)

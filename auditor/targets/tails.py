@@ -56,7 +56,7 @@ class _Draws:
 
     @property
     def silent(self) -> bool:
-        """Whether draws in random order hardly ever end in so many equal ones.
+        """Whether random order hardly ever ends in so many equal ones.
 
         Others are first ones alone then: each of ``a`` outputs that are another one lies before the run with
         probability ``(n - run) / n`` at most.
@@ -75,7 +75,7 @@ def _count_last(batch: Batch) -> int:
 
 
 class Tails:
-    """What a target gave first and last on each dataset, whichever sampler asked.
+    """What a target gave first and last on each dataset.
 
     Notes
     -----

@@ -125,8 +125,8 @@ def test_large_integers_beside_fractions_are_compared_exactly() -> None:
 
 
 def test_masked_entries_are_missing_ones() -> None:
-    x = np.ma.array([1, 2, 3], mask=[0, 1, 0])
-    shown, covered = np.ma.array([1, 2, 3], mask=False), np.ma.array([1, 9, 3], mask=[0, 1, 0])
+    x = np.ma.array([1, 2, 3], mask=[False, True, False])
+    shown, covered = np.ma.array([1, 2, 3], mask=False), np.ma.array([1, 9, 3], mask=[False, True, False])
     assert find_differing_rows(x, shown).tolist() == [False, True, False]
     assert not find_differing_rows(x, covered).any()
 
@@ -233,7 +233,7 @@ def test_answers_may_move_by_the_sensitivity_each(sensitivity: float, kind: Any)
         (["a"], [1.0], "'a'"),
         (["1"], ["2"], "must be numbers"),
         ([1 + 2j], [1 + 9j], "must be numbers"),
-        (np.ma.array([1.0, 5.0], mask=[0, 1]), np.ma.array([2.0, 5.0], mask=[0, 0]), "must be numbers"),
+        (np.ma.array([1.0, 5.0], mask=[False, True]), np.ma.array([2.0, 5.0], mask=[False, False]), "must be numbers"),
         (pd.Series({"a": 1.0, "b": 2.0}), pd.Series({"b": 1.5, "a": 2.0}), "['a', 'b'] and ['b', 'a']"),
         (pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"b": [1], "a": [2]}), "['a', 'b'] and ['b', 'a']"),
     ],
