@@ -56,7 +56,7 @@ class _Draws:
 
     @property
     def silent(self) -> bool:
-        """Whether so many equal last draws are too many for random order.
+        """Whether the target went silent.
 
         Others are first ones alone then: each of ``a`` outputs that are another one lies before the run with
         probability ``(n - run) / n`` at most.
