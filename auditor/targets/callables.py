@@ -22,6 +22,7 @@ from auditor.targets.process_settings import load_target
 from auditor.targets.raises import describe_error, find_raise
 from auditor.targets.sources import hash_bytes, source_text
 from auditor.targets.transcripts import Dialogue
+from auditor.targets.values import PLAIN, keep_value
 
 
 class Mechanism(Protocol):
@@ -62,11 +63,12 @@ class OneDraw:
         function, outputs, told = self.function, list[Any](), False
         for _ in range(n):
             try:
-                outputs.append(list_yielded(function(data, rng)))
+                output = list_yielded(function(data, rng))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output: it can tell datasets apart
                 name, place = type(error).__name__, "" if told else find_raise(error)
-                outputs.append(Raised(name) if told else Raised(name, f"{describe_error(error)}{place}", place))
+                output = Raised(name) if told else Raised(name, f"{describe_error(error)}{place}", place)
                 told = True
+            outputs.append(output if type(output) in PLAIN else keep_value(output))
         return outputs
 
 

@@ -626,7 +626,7 @@ def write_outputs(outputs: Any) -> str:
         raise TypeError(f"expected n outputs, an array or a list, got a {type(outputs).__name__}")
     rows = list(outputs)
     kinds = set(map(type, rows))
-    usual = {kind for kind in kinds if kind.__module__ == "numpy" and kind.__name__ in USUAL_SCALARS}
+    usual = {kind for kind in kinds if is_usual_scalar(kind)}
     if usual:
         rows = [row.item() if type(row) in usual else row for row in rows]
     if kinds - usual <= PLAIN:
@@ -634,7 +634,30 @@ def write_outputs(outputs: Any) -> str:
             return json.dumps(rows, allow_nan=False)
         except ValueError:  # NaN, an infinity or a very large integer
             pass
-    return json.dumps([encode_output(row) for row in rows])
+    return json.dumps([row.value if isinstance(row, WrittenOutput) else encode_output(row) for row in rows])
+
+
+def is_usual_scalar(kind: type) -> bool:
+    """Whether a class of numpy is written as a plain number."""
+    return kind.__module__ == "numpy" and kind.__name__ in USUAL_SCALARS
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is a number, a truth value, a text or None."""
+    return type(value) in PLAIN or is_usual_scalar(type(value))
+
+
+class WrittenOutput:
+    """In the place of an output: what `encode_output` makes of it.
+
+    Parameters
+    ----------
+    output : object
+        The output, which its target may change later.
+    """
+
+    def __init__(self, output: Any) -> None:
+        self.value = encode_output(output)
 
 
 class RaisedDraw:
@@ -807,10 +830,12 @@ class Target:
             if "seed" in self.names:
                 given["seed"] = None if seed is None else seeds.randrange(SEEDS)
             try:
-                outputs.append(list_yielded(self.function(data, **given)))
+                output = list_yielded(self.function(data, **given))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output
-                outputs.append(RaisedDraw(error, told))
+                output = RaisedDraw(error, told)
                 told = True
+            # Written at once: a function may fill one list for all draws, or return an object that it changes.
+            outputs.append(output if is_plain(output) else WrittenOutput(output))
         return write_outputs(outputs)
 
     def replay(self, data: Any, seed: int, bumps: dict[str, Any], forced: dict[str, Any]) -> dict[str, Any]:

@@ -497,7 +497,10 @@ class Sampler:
         rng = make_generator(self.seed, self.key, *call.key)
         with GuardedCall("the target", f"{call.n} draws", self.limit, SIGNATURE):
             outputs = call_target(self.target, data, call.n, rng)
-        return as_batch(outputs, call.n)
+        batch = as_batch(outputs, call.n)
+        if isinstance(batch, np.ndarray) and (batch is outputs or not batch.flags.owndata):
+            return batch.copy("K")  # the target may fill the same array at its next call
+        return batch
 
     def _call(self, data: Any, n: int, *key: str | int) -> Batch:
         call = Call(n, key)

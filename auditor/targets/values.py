@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import inspect
 from collections.abc import Iterable
@@ -168,6 +169,48 @@ def make_visible(value: Any, depth: int = 0) -> Any:
     except TypeError as error:
         raise TargetError(str(error)) from error
     return Typed(_name(kind), make_visible(parts, depth + 1))
+
+
+def keep_value(value: Any) -> Any:
+    """One output as it is now, whatever its target does with it later.
+
+    A function may fill one list for all draws, or return an object that it changes.
+
+    Parameters
+    ----------
+    value : object
+        What a target returned for one draw.
+
+    Returns
+    -------
+    object
+        The same as plain data where it is an object of another kind than numbers, texts, containers and arrays, see
+        `make_visible`; otherwise a copy, or the value itself if nothing can change it.
+
+    Raises
+    ------
+    TargetError
+        As `make_visible`.
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        return value
+    if kind is dict:
+        plain = PLAIN.issuperset(map(type, value.values()))
+        return value.copy() if plain else {key: keep_value(part) for key, part in value.items()}
+    if kind is list:
+        return value.copy() if PLAIN.issuperset(map(type, value)) else [keep_value(part) for part in value]
+    if kind is tuple:
+        return value if PLAIN.issuperset(map(type, value)) else tuple([keep_value(part) for part in value])
+    if kind is Typed:
+        return Typed(value.kind, keep_value(value.value))
+    if isinstance(value, list | tuple | dict | set | np.ndarray):
+        try:
+            return copy.deepcopy(value)
+        except Exception:  # noqa: BLE001 - a class of the target's own that cannot be copied is what it is
+            return value
+    seen = make_visible(value)
+    return value if seen is value else keep_value(seen)
 
 
 def find_unreadable(outputs: Iterable[Any]) -> list[str]:

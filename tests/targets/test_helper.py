@@ -96,6 +96,23 @@ def test_what_a_draw_yields_is_a_list(serving: Serving) -> None:
         draw(serving.target(code, "later"))
 
 
+def test_outputs_are_written_before_the_next_draw(serving: Serving) -> None:
+    code = """
+        import numpy
+        row, table = [0], {"a": [0], "__type__": "x"}
+        def name(data):
+            row[0] += 1
+            return row
+        def deep(data):
+            table["a"][0] += 1
+            return table
+        def number(data): return numpy.float64(0.5)
+    """
+    assert draw(serving.target(code, "name"), 3) == [[1], [2], [3]]
+    assert [output["a"] for output in draw(serving.target(code, "deep"), 3)] == [[1], [2], [3]]
+    assert draw(serving.target(code, "number"), 2) == [0.5, 0.5]
+
+
 def test_iterators_within_an_output_are_refused(serving: Serving) -> None:
     code = "def name(data):\n    return {'a': map(float, data)}"
     with pytest.raises(TargetError, match="an output holds a map object"):

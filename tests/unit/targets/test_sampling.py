@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
+import copy
 import math
 import signal
 import sys
@@ -16,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor import SpecificationError, TargetError
+from auditor import SpecificationError, TargetError, one_draw
 from auditor.errors import TargetRaised
 from auditor.events.elements import list_elements
 from auditor.targets.outputs import Raised, as_batch, hash_outputs, show_output
@@ -197,6 +199,51 @@ def test_an_interrupt_by_the_user_is_none_of_the_targets_errors() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         Sampler(target, 1, "claim").draw(None, 3, 0)
+
+
+class Counter:
+    """An object that a function changes and returns."""
+
+    def __init__(self) -> None:
+        self.value, self.parts = 0, [0]
+
+
+def fill(kind: str) -> Callable[[int], Any]:
+    """A function that writes a number into one and the same object."""
+    row, table, array, counter = [0], {"a": [0]}, np.zeros(2), Counter()
+    deque = collections.deque([0])
+
+    def write(number: int) -> Any:
+        row[0] = table["a"][0] = array[1] = counter.value = counter.parts[0] = deque[0] = number
+        return {"list": row, "dict": table, "tuple": (1, row), "array": array, "object": counter, "deque": deque}[kind]
+
+    return write
+
+
+@pytest.mark.parametrize("kind", ["list", "dict", "tuple", "array", "object", "deque"])
+def test_outputs_are_kept_as_they_were_returned(kind: str) -> None:
+    write, fresh = fill(kind), iter(range(100))
+    sampler = Sampler(one_draw(lambda data, rng: write(next(fresh))), 0, "k")
+    first = list(sampler.draw(0, 3, "x"))
+    later = sampler.draw(0, 3, "y")
+    expected = as_batch([copy.deepcopy(fill(kind)(number)) for number in range(6)], 6)
+    assert hash_outputs([*first, *later]).tolist() == hash_outputs(list(expected)).tolist()
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 2), (5, 2, 2)])
+def test_an_array_that_a_target_fills_again_is_copied(shape: tuple[int, ...]) -> None:
+    buffer = np.zeros(shape)
+
+    def mechanism(data: Any, n: int, rng: np.random.Generator) -> Any:
+        buffer[:n] = rng.random((n, *shape[1:]))
+        return buffer[:n] if n < len(buffer) else buffer
+
+    sampler = Sampler(mechanism, 0, "k")
+    for n in (3, 5):
+        first = sampler.draw(0, n, "x")
+        before = first.copy()
+        sampler.draw(0, n, "y")
+        np.testing.assert_array_equal(first, before)
 
 
 def test_an_answer_of_the_wrong_length_is_a_target_error() -> None:
