@@ -169,7 +169,7 @@ class AuditResult:
     resolution : mapping of str to float
         For a claim that is audited through events and not refuted: by probability, the smallest level that an event of
         that probability is flagged at with probability 0.9, see `auditor.evidence.power.find_resolution`. It depends on
-        the claim and the draws, never on what was found.
+        the claim and on how many draws the pair with the most had, not on what these showed.
     resolves : float or None
         What is held against ``detect``: the resolution at probability 0.01; for an adversary's game the smallest level,
         for accuracy the failure rate or expectation, for conformity the divergence in nats a draw, that is flagged with

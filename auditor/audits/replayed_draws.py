@@ -93,10 +93,10 @@ def trace(
     Notes
     -----
     Valid because: findings never decide. A violation is that of `prove`, which is exact, or that of `audit` on draws
-    that are made after the findings, and keyed apart from the variates, so that it is false with probability 0.01 at
-    most. Among the events of that audit are those of the score that the findings give (`find_score`), which is fixed
-    before its draws; the last bits of floats, which are beside what is found, are not bet on. A deviation says what was
-    seen, not that the claim is violated.
+    that are made after the findings, and keyed apart from the variates, so that a claim that holds is called violated
+    with probability 0.01 at most. Among the events of that audit are those of the score that the findings give
+    (`find_score`), which is fixed before its draws; the last bits of floats, which are beside what is found, are not
+    bet on. A deviation says what was seen, not that the claim is violated.
     """
     if not isinstance(guarantee, Guarantee):
         raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {guarantee!r}")

@@ -43,7 +43,7 @@ def prove(
     TARGET is a Python function, named as for `dpaudit attack`; no exec:, http: or pip: target. It runs in this process,
     once for each path of its random decisions, on every pair of neighbouring datasets of the domain. Discrete noise is
     walked exactly; of continuous noise comparisons with numbers are, and anything else is said to be out of reach. No
-    draws are made, so no probability of error remains. The verdict "holds" is about these datasets alone.
+    draws are made, so chance plays no part. The verdict "holds" is about these datasets alone.
 
     Exit codes: 0 the claim holds on these datasets; 1 it is violated; 2 an error; 3 not all could be enumerated.
     """

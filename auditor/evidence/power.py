@@ -249,9 +249,9 @@ def find_resolution(
     alpha: float,
     flag: Callable[[float, float, int, Guarantee, float], float] = flag_probability,
 ) -> float:
-    """Smallest level that an event of given probability shows.
+    """Smallest level at which an event of given probability is flagged.
 
-    It does with a probability of 0.9.
+    Flagged with a probability of 0.9, that is.
 
     Parameters
     ----------

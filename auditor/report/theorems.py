@@ -106,8 +106,8 @@ def _control(found: Found) -> Iterator[str]:
     control = found["control"]
     if control is None:
         yield (
-            "Nothing that was tried, such as more noise and less, would have refuted the claim. Perhaps nothing can; "
-            "then the claim states nothing."
+            "Nothing that was tried would have refuted the claim. Perhaps nothing can; then the claim states nothing. "
+            "(More noise and less are tried where a parameter is known to scale it.)"
         )
     elif "by" in control:
         yield f"Would have been refuted by {control['what']}."

@@ -393,12 +393,26 @@ class ClaimView:
         if not self.draws:
             computed = self.level == "L0" or self.found
             return "none needed" if computed and self.verdict != "error" else "none"
-        stop = "the whole budget"
+        return "; ".join(
+            filter(None, (f"{self.draws:,}{describe_carried(self.raw.get('ledger') or {})}", self._describe_stop()))
+        )
+
+    def _describe_stop(self) -> str:
+        """What ended the draws; empty where the record does not tell."""
         if self.raw.get("truncated_by"):
-            stop = f"cut short by {self.text('truncated_by')}"
-        elif self.found_wrong and self.text("stop") == "verdict":
-            stop = "ended with the verdict"
-        return f"{self.draws:,}{describe_carried(self.raw.get('ledger') or {})}; {stop}"
+            return f"cut short by {self.text('truncated_by')}"
+        if self.found_wrong and self.text("stop") == "verdict":
+            return "ended with the verdict"
+        asked_again = (self.raw.get("independence") or {}).get("asked")
+        searched = self.found.get("kind") in ("smallest parameter", PHASE_DIAGRAM)
+        given = "assumes" in (self.raw.get("record") or {})  # scores of canaries are no budget
+        if asked_again or searched or given:
+            return ""
+        if self.found.get("kind") == "failure rate" and self.text("stop") == "verdict":
+            upper, claimed = parse_number(self.found.get("upper")), parse_number(self.found.get("claimed"))
+            if upper is not None and claimed is not None and upper <= claimed:
+                return "ended where the claim was certified"
+        return "the whole budget"
 
     def _independence(self) -> str:
         tested = self.raw.get("independence") or {}

@@ -165,10 +165,10 @@ def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
 
     Every other claim uses the same share.
 
-    Valid because: the family-wise error counts claims that hold and are called violated. Claims that hold are among
-    those that are not expected to be refuted (or somebody's expectation is wrong, and then the alarm is no false one
-    for the reader who expected it), and their shares add up to alpha. A claim that is expected to be inconclusive, as
-    its budget is too small, may hold as well.
+    Valid because: the family-wise error counts claims that hold, are not expected to be refuted, and are called
+    violated; the shares of all that are not expected to be refuted add up to alpha. It is assumed that what is expected
+    to be refuted does not hold: an alarm about such a claim is as expected and is not counted, though it may be false.
+    A claim that is expected to be inconclusive, as its budget is too small, may hold as well.
 
     Parameters
     ----------

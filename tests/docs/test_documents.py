@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import math
 import re
 import shlex
 import shutil
@@ -249,6 +250,37 @@ def test_the_draws_of_the_readme_are_those_of_the_report() -> None:
         at = next(row.index("draws a side to a verdict") for row in cells if "draws a side to a verdict" in row)
         found = [next(row[at].split(" ")[0] for row in cells if row[1:] and row[1].startswith(kind)) for kind in kinds]
         assert draws == found
+
+
+def test_the_comparison_has_the_times_of_the_report() -> None:
+    report = (ROOT / "reports" / "peers.md").read_text(encoding="utf-8")
+    ratios = []
+    for part in report.split("## Bounds above the truth")[0].split("\n### ")[1:]:
+        rows = [[cell.strip() for cell in line.split("|")] for line in part.splitlines() if line.startswith("|")]
+        at = rows[0].index("own ms at 100,000")
+        own = {row[1].split(":")[0] + row[1][-10:]: float(row[at]) for row in rows[2:] if row[at]}
+        ratios += [own["dpauditdpaudit"] / value for name, value in own.items() if name.endswith("s default)")]
+    assert (round(min(ratios)), round(max(ratios))) == (5, 11)
+    page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    assert "it takes a fifth to an eleventh of dpaudit's own time" in page
+
+
+def test_the_claims_of_the_five_documents_are_those_of_the_catalogue() -> None:
+    catalogue = (ROOT / "docs" / "catalogue.md").read_text(encoding="utf-8")
+    claims = {
+        name: int(count) for name, count in re.findall(r"^\| (\d{3}|all) \| \d+ \| (\d+) \|", catalogue, re.MULTILINE)
+    }
+    whole = claims.pop("all")
+    page = (ROOT / "docs" / "for-researchers.md").read_text(encoding="utf-8")
+    assert f"{whole:,} claims, of which {sum(claims.values()):,} are about the theorems of five documents" in page
+
+
+def test_what_learning_an_event_costs_is_as_the_page_says() -> None:
+    from auditor.evidence.power import LEARNING
+
+    assert [(row.widest, row.divisor) for row in LEARNING] == [(1, 3), (4, 3), (24, 3.5), (math.inf, 5)]
+    page = " ".join((ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8").split())
+    assert "divides the draws by 3, by 3.5 for outputs of 5 to 24 numbers, and by 5 for those of more" in page
 
 
 def test_the_readme_is_short() -> None:

@@ -240,3 +240,21 @@ def test_limits_that_are_infinite_or_zero_are_drawn_to_the_edge(run: dict[str, A
     record["accuracy"]["points"][0] |= {"lower": 0.0, "upper": "inf"}
     (claim,) = (c for c in RunView.of(content).claims if c.text("notion") == "exponent")
     assert np.isfinite([float(v) for v in re.findall(r"[MV](-?[\d.]+)", plot_growth(claim))]).all()
+
+
+def draws_of(record: dict[str, Any]) -> str:
+    return dict(ClaimView(record, "claim", 1).facts)["draws"].partition("; ")[2]
+
+
+def test_a_report_says_what_ended_the_draws_or_nothing(run: dict[str, Any]) -> None:
+    records = {record["id"].rpartition("noise/")[2]: record for record in run["claims"]}
+    right = next(record for name, record in records.items() if name.endswith("failure_rate/right"))
+    least = next(record for name, record in records.items() if "smallest" in name)
+    mean = next(record for name, record in records.items() if "expected" in name)
+    wide = {**right, "accuracy": {**right["accuracy"], "upper": 0.06}}
+    closer = {**right, "accuracy": {**right["accuracy"], "upper": 0.049}}
+    assert draws_of(wide) == draws_of(mean) == draws_of({**closer, "stop": "budget"}) == "the whole budget"
+    assert draws_of(closer) == "ended where the claim was certified"
+    assert draws_of({**closer, "truncated_by": "time"}) == "cut short by time"
+    assert draws_of(least) == draws_of({**mean, "independence": {"asked": "a tie", "asked_p": 0.01}}) == ""
+    assert draws_of({**mean, "record": {"assumes": "nothing"}}) == ""
