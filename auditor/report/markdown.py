@@ -115,6 +115,8 @@ def _finding(claim: ClaimView) -> list[str]:
             f"- x′: {format_code(found['y'])}",
         ]
         lines += [f"- shrunk: {escape_markdown(found['shrunk'])}"] if found.get("shrunk") else []
+    elif claim.level == "L0" and claim.text("pair"):
+        lines.append(f"- pair: {escape_markdown(claim.text('pair'))}")
     return [*lines, f"- replay: {format_code(claim.replay)}", ""]
 
 

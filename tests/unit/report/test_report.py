@@ -844,3 +844,9 @@ def test_a_pass_says_whether_its_claim_is_reached_loose_or_out_of_reach(fields: 
     (view,) = RunView.of(results(claim("003/laplace/L1/pure_dp/count", **fields))).claims
     assert view.strength == said
     assert view.said == ", ".join(filter(None, (str(fields.get("verdict", "consistent")), said)))
+
+
+def test_the_pair_of_a_stated_distribution_is_named(content: Results) -> None:
+    exact = next(record for record in content["claims"] if record["level"] == "L0")
+    exact |= {"pair": "one joins", "expected": "consistent", "ok": False}
+    assert "- pair: one joins" in render_markdown(content).splitlines()
