@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -276,9 +276,16 @@ def _find_paths(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tup
         for path, part in walk_elements(output):
             (numbers if is_number(part) else others)[path] += 1
     counted = numbers + others
-    often = [path for path in counted if counted[path] >= 2][:MAX_COORDINATES]
+    often = _leave_out_late([path for path in counted if counted[path] >= 2], others)
     optional = [path for path in often if counted[path] < len(outputs) and not isinstance(path[-1], int)]
     return [p for p in often if numbers[p] >= 2], [p for p in often if others[p] >= 2], optional
+
+
+def _leave_out_late(paths: list[tuple[Any, ...]], others: Container[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The first places, and further ones of symbols if numbers left no room for these."""
+    first, late = paths[:MAX_COORDINATES], paths[MAX_COORDINATES:]
+    room = _PARTS - sum(path in others for path in first)
+    return first + [path for path in late if path in others][: max(room, 0)] if late else first
 
 
 def _places_of(
@@ -286,7 +293,7 @@ def _places_of(
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """`_places` of outputs that are all built alike."""
     numbers, others = ([c.path for c in columns.columns if c.numeric is which] for which in (True, False))
-    return numbers[:MAX_COORDINATES], others[: max(MAX_COORDINATES - len(numbers), 0)], []
+    return numbers[:MAX_COORDINATES], others[: max(MAX_COORDINATES - len(numbers), _PARTS)], []
 
 
 def walk_elements(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -563,36 +563,44 @@ def find_table(value: Any) -> dict[str, Any] | None:
         Columns, types, values and the index, with labels and categories; a name and attributes, if it has any. None for
         what is no table, such as a time.
     """
-    if not hasattr(value, "shape") or not hasattr(value, "dtype" if hasattr(value, "tolist") else "dtypes"):
+    # Of the class: a column or a label is an attribute too, and may have any name.
+    kind = type(value)
+    if not hasattr(kind, "shape") or not hasattr(kind, "dtype" if hasattr(kind, "tolist") else "dtypes"):
         return None
-    columns = getattr(value, "columns", None)
+    columns = _get_own(value, "columns")
     parts: dict[str, Any] = {}
     if columns is not None:
         parts["columns"] = list(columns)
-        parts["dtypes"] = [str(kind) for kind in value.dtypes]
+        parts["dtypes"] = [str(one) for one in value.dtypes]
         parts["values"] = name_fields(columns, [value.iloc[:, k].tolist() for k in range(len(columns))])
     else:
         parts["dtype"] = str(value.dtype)
         parts["values"] = value.tolist()
-    if hasattr(value, "index") and not callable(value.index):
+    if hasattr(kind, "index") and not callable(value.index):
         parts["index"] = list(value.index)
     parts.update(_find_labels(value))
     for name in ("name", "attrs"):
-        if getattr(value, name, None):
-            parts[name] = getattr(value, name)
+        held = _get_own(value, name)
+        if held:
+            parts[name] = held
     return parts
+
+
+def _get_own(value: Any, name: str) -> Any:
+    """An attribute that a value's class has too; None without one."""
+    return getattr(value, name, None) if hasattr(type(value), name) else None
 
 
 def _find_labels(value: Any) -> dict[str, Any]:
     """Names of an index and of columns, and the categories of values that have some, whether they occur or not."""
     found: dict[str, Any] = {}
     for name in ("index", "columns"):
-        names = list(getattr(getattr(value, name, None), "names", ()))
+        names = list(getattr(_get_own(value, name), "names", ()))
         if any(one is not None for one in names):
             found[name + " names"] = names
-    if getattr(value, "nlevels", 1) > 1:
+    if (_get_own(value, "nlevels") or 1) > 1:
         found["names"] = list(value.names)
-    columns = getattr(value, "columns", None)
+    columns = _get_own(value, "columns")
     types = [value.dtype] if columns is None else list(value.dtypes)
     if any(hasattr(kind, "categories") for kind in types):
         found["categories"] = [list(getattr(kind, "categories", ())) for kind in types]

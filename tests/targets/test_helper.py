@@ -539,6 +539,13 @@ def test_columns_without_names_of_their_own_are_a_list(names: list[Any]) -> None
     assert found["values"] == [[1], [0.5]]
 
 
+@pytest.mark.parametrize("name", ["name", "attrs", "nlevels", "columns", "dtype", "tolist", "shape"])
+def test_columns_and_labels_may_have_names_of_attributes(name: str) -> None:
+    table, row = pd.DataFrame({name: [1, 2], "b": [0.5, 1.5]}), pd.Series({name: 2, "b": 0.5})
+    assert (helper.find_table(table) or {})["values"] == {name: [1, 2], "b": [0.5, 1.5]}
+    assert helper.find_table(row) == {"dtype": "float64", "values": [2, 0.5], "index": [name, "b"]}
+
+
 def test_what_cannot_be_read_is_said() -> None:
     opaque = Tensor(None)
     nested: Any = [[[[[[0.5]]]]]]

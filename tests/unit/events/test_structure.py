@@ -329,3 +329,9 @@ def test_a_count_shows_what_neither_places_nor_sums_do() -> None:
 def test_structured_outputs_that_keep_their_claim_are_consistent_with_it() -> None:
     found = audit(ragged, PureDP(3.0), Pair(np.array([0]), np.array([0])), alpha=1e-6, draws=4_000, detect=10.0)
     assert found.verdict == "consistent"
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_symbols_are_read_behind_many_numbers(alike: bool) -> None:
+    outputs: list[Any] = [{"a": [0.5] * (30 + k % 2 * (not alike)), "kind": "text"} for k in range(4)]
+    assert [part.path for part in structure_of(outputs, outputs).parts] == [("kind",)]
