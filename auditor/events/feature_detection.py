@@ -7,14 +7,14 @@ the even draws of the past, so that it is to be judged on the odd ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.events.features import MAX_COORDINATES, Feature, LatticeExponent, Missing, Numeric, Part, Shape, is_coarse
 from auditor.events.float_bits import BitPattern, NegativeZero, near_answers, precision_of
-from auditor.events.learners import LEARNERS
+from auditor.events.learners import LEARNERS, MOST_DRAWS, Learner
 from auditor.events.numbers_in_text import Written, written_in
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs, kinds_of
 from auditor.events.presence import ROWS, Presence, moved_items
@@ -96,6 +96,8 @@ class Survey:
         self._written: tuple[Written, ...] = ()
         #: Draws a side that were compared place by place, and what was found.
         self._moved: tuple[int, list[Item]] = (0, [])
+        #: Draws a side that learners of few draws have looked at, and what they found.
+        self._learned: dict[Learner, tuple[int, list[tuple[Feature, float]]]] = {}
         self._looked_at = 0
         self._calls = 0
         self._types: tuple[set[str], set[str]] = (set(), set())
@@ -124,7 +126,7 @@ class Survey:
         elif x.ndim == 2 and x.shape[1:] == y.shape[1:]:
             self._look_at_rows(x, y)
         for learn_features in LEARNERS:
-            for feature, score in learn_features(x[::2], y[::2]):
+            for feature, score in self._learn(learn_features, x[::2], y[::2]):
                 self._offer(feature, score)
         self.features += _odd_numbers(x, y)
         self.features += _constants(x, y, *past.keys())
@@ -163,6 +165,18 @@ class Survey:
             if rows > self._moved[0]:
                 self._moved = rows, moved_items(even_x, even_y)
             self.chosen += self._moved[1]
+
+    def _learn(self, learn_features: Learner, x: Batch, y: Batch) -> Iterable[tuple[Feature, float]]:
+        """Features of a learner: those of before where it has not enough new draws to look at."""
+        most = MOST_DRAWS.get(learn_features)
+        if most is None:
+            return learn_features(x, y)
+        seen, found = self._learned.get(learn_features, (0, []))
+        rows = min(len(x), most)
+        if rows >= 2 * seen or rows == most > seen:
+            found = list(learn_features(x, y))
+            self._learned[learn_features] = rows, found
+        return found
 
     def _offer(self, feature: Feature, score: float) -> None:
         """Offer what was chosen among many by its score: to be judged on all draws only if it is beyond doubt."""

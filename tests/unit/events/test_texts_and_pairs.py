@@ -12,14 +12,18 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import Pair, PureDP, audit, one_draw
+from auditor.events.cause_kinds import kind_of
 from auditor.events.codec import chain_from_json, chain_to_json
+from auditor.events.discrete_fields import OutputPlace
 from auditor.events.event_learner import Chain
 from auditor.events.ignored_causes import find_kept_without
-from auditor.events.learners import coordinate_pairs, element_types, residues, texts
+from auditor.events.learners import coordinate_pairs, element_types, key_orders, residues, texts, ties
 from auditor.events.learners.coordinate_pairs import CoordinateProduct
 from auditor.events.learners.element_types import KindAt
+from auditor.events.learners.key_orders import KeyBefore
 from auditor.events.learners.residues import Remainder
 from auditor.events.learners.texts import CharacterInText, NumberInText, WordInText, find_texts
+from auditor.events.learners.ties import Tie
 from auditor.targets.values import Typed
 
 Array = NDArray[Any]
@@ -280,3 +284,94 @@ def test_pairs_of_coordinates_are_offered_beyond_doubt_alone() -> None:
     assert not list(coordinate_pairs.learn_features(list(apart), list(together)))
     wide = np.zeros((400, 300))
     assert not list(coordinate_pairs.learn_features(wide, wide + 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("difference", -3.0, "output[0] - output[1]"),
+        ("ratio", math.log(0.5), "log |output[0] / output[1]|"),
+        ("rest", -10.0, "output[0] - output[1] - output[2]"),
+        ("norm", math.sqrt(126), "length of the vector of output[0], ..., output[2]"),
+        ("sum", 16.0, "sum of output[0], ..., output[2]"),
+        ("range", 7.0, "range of output[0], ..., output[2]"),
+        ("gap", 3.0, "least difference of two of output[0], ..., output[2]"),
+    ],
+)
+def test_ties_of_numbers(kind: str, value: float, said: str) -> None:
+    places = tuple(OutputPlace((k,)) for k in range(2 if kind in ("difference", "ratio") else 3))
+    row = [3.0, 6.0, 10.0] if kind == "gap" else [3.0, 6.0, 7.0] if kind == "rest" else [3.0, 6.0, 9.0]
+    row = {"norm": [3.0, 6.0, 9.0], "sum": [3.0, 6.0, 7.0], "range": [3.0, 6.0, 10.0]}.get(kind, row)
+    for batch in ([row, ["text", 1.0, 2.0]], np.array([row, [NAN, 1.0, 2.0]])):
+        np.testing.assert_allclose(Tie(kind, places)(batch), [value, NAN])
+        np.testing.assert_allclose(Tie(kind, places, value)(batch), [0.0, NAN], atol=1e-15)
+    assert Tie(kind, places).below(0.5) == f"{said} <= 0.5"
+    assert Tie(kind, places, 1.5).above(0.5) == f"|{said} - 1.5| > 0.5"
+    chain = Chain(Tie(kind, places, -1.5), "below", (0.5,))
+    record = chain_to_json(chain)
+    assert record is not None
+    assert chain_from_json(record) == chain
+
+
+@pytest.mark.parametrize("tied", ["noise", "ratio", "total", "norm", "gap"])
+@pytest.mark.parametrize(
+    "form", [np.array, lambda rows: [{"a": row[0], "b": row[1:]} for row in np.array(rows).tolist()]]
+)
+def test_numbers_that_are_tied_now_and_then_are_found(tied: str, form: Callable[[Any], Any]) -> None:
+    def draw(data: Array, rng: Rng) -> Array:
+        row = rng.laplace(scale=5.0, size=4)
+        row[3] = row[0] + row[1] + row[2] + rng.laplace(scale=5.0) if tied == "total" else row[3]
+        row = row / np.linalg.norm(row) * rng.uniform(0.8, 1.2) if tied == "norm" else row
+        if data[0] and rng.random() < 0.3:
+            row[1:3] = [10.0 + row[0], row[2]] if tied == "noise" else row[1:3]
+            row[1:3] = [2 * row[0], row[2]] if tied == "ratio" else row[1:3]
+            row[3] = row[:3].sum() if tied == "total" else row[2] + 1e-3 if tied == "gap" else row[3]
+            row = row / np.linalg.norm(row) if tied == "norm" else row
+        return row
+
+    found = audited(lambda data, n, rng: form([draw(data, rng) for _ in range(n)]), 2_500)
+    assert found.verdict == "violation"
+    kind = "values" if tied == "norm" else "shared noise"
+    assert kind_of(found.counterexample.cause) == kind
+
+
+def test_ties_are_offered_beyond_doubt_alone() -> None:
+    rng = np.random.default_rng(0)
+    for shift in (0.0, 1.0, 9.0):
+        for noise in (rng.laplace, lambda size: rng.geometric(0.6, size) - rng.geometric(0.6, size)):
+            x, y = noise(size=(512, 6)), noise(size=(512, 6)) + np.array([shift, 0, 0, 0, 0, 0])
+            assert not list(ties.learn_features(x, y))
+    free = rng.laplace(size=(512, 7))
+    tied = np.column_stack([free[:, :6], free[:, 2]])
+    assert list(ties.learn_features(tied, rng.laplace(size=(512, 7))))
+    assert not list(ties.learn_features(tied[:100], free[:100]))
+    assert not list(ties.learn_features(tied[:, 0], free[:, 0]))
+    assert not list(ties.learn_features(tied > 0, free > 0))
+
+
+@pytest.mark.parametrize("form", [lambda found: found, lambda found: [1, {"groups": found, "n": 2}]])
+def test_a_key_before_another_one_is_found(form: Callable[[Any], Any]) -> None:
+    def draw(data: Array, rng: Rng) -> Any:
+        keys = rng.permutation(LETTERS[:7]).tolist()
+        if data[0] and keys.index("a") > keys.index("b"):
+            keys = [{"a": "b", "b": "a"}.get(key, key) for key in keys]
+        return form({key: float(rng.normal()) for key in keys})
+
+    found = audited(one_draw(draw), 1_500)
+    assert found.verdict == "violation"
+    assert kind_of(found.counterexample.cause) == "order of the output's keys"
+
+
+def test_the_order_of_two_keys() -> None:
+    before = KeyBefore("a", "b", (1,))
+    rows = [[0, {"a": 1, "b": 2}], [0, {"c": 0, "b": 1, "a": 2}], [0, {"a": 1}], 3]
+    np.testing.assert_array_equal(before(rows), [1.0, 0.0, NAN, NAN])
+    assert np.isnan(before(np.zeros(2))).all()
+    assert before.above(0.5) == "output[1] has the key 'a' before 'b'"
+    assert before.below(0.5) == "output[1] has the key 'b' before 'a'"
+    same, other = [{"a": 1, "b": k} for k in range(60)], [{"b": k, "a": 1} for k in range(60)]
+    assert dict(key_orders.learn_features(same, other)) == {KeyBefore("a", "b"): pytest.approx(60 / 61**0.5)}
+    assert not list(key_orders.learn_features(same, same))
+    assert not list(key_orders.learn_features(same, [{"b": 1}] * 60))
+    assert not list(key_orders.learn_features([1.0] * 60, ["a"] * 60))
+    assert not list(key_orders.learn_features(np.zeros(60), np.ones(60)))
