@@ -89,15 +89,16 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     counts: list[Counter[KeyBefore]] = [Counter(), Counter()]
     for counter, side in zip(counts, orders, strict=True):
         for (path, keys), times in Counter(order for order in side if several[order[0]] > 1).items():
-            for first, second in itertools.combinations(keys, 2):
-                counter[KeyBefore(first, second, path)] += times
+            for two in itertools.combinations(keys, 2):
+                counter[KeyBefore(*two, path)] += times
     pairs = [one for one in dict.fromkeys((*counts[0], *counts[1])) if str(one.first) < str(one.second)]
     # Where keys are missing, that says more.
     reverse = {one: KeyBefore(one.second, one.first, one.path) for one in pairs}
     pairs = [one for one in pairs if all(counter[one] + counter[reverse[one]] == n for counter in counts)]
     if not pairs:
         return
-    scores = compare_counts(*(np.array([float(counter[one]) for one in pairs]) for counter in counts), n)
+    first, second = (np.array([float(counter[one]) for one in pairs]) for counter in counts)
+    scores = compare_counts(first, second, n)
     for k in np.argsort(-scores, kind="stable")[:_OFFERED].tolist():
         if scores[k] >= _LEAST:
             yield pairs[k], float(scores[k])

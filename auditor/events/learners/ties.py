@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.events.discrete_fields import OutputPlace, find_places
+from auditor.events.discrete_fields import OutputPlace, find_places, mix_keys
 from auditor.events.features import Feature
 from auditor.events.screening import best_columns, compare_counts, screen_coordinates, screen_tails
 from auditor.targets.outputs import Batch
@@ -29,7 +29,11 @@ Array = NDArray[np.float64]
 
 #: Most numbers of an output, most of which pairs are looked at, and draws a side; arbitrary, they bound a look to some
 #: ms.
-_WIDEST, _PAIRED, DRAWS = 12, 8, 512
+_WIDEST, _PAIRED, DRAWS = 12, 6, 512
+#: Numbers of fewer values are fields, see `joined_fields`; as many as these tell apart.
+_SEVERAL = 32
+#: Part of the outputs of a side that are different, where these are no symbols; arbitrary.
+_DISTINCT = 0.5
 #: Parts of the draws that are looked for in a short interval, and the least number of these; arbitrary.
 _PARTS, _FEWEST = (1 / 32, 1 / 8), 12
 #: Least score of a tie and of a statistic in standard errors, and how often there are more draws on one side than on
@@ -128,10 +132,13 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     places = find_places(x, y)
     read = [(place, place.numbers(x), place.numbers(y)) for place in places]
     kept = [(place, a, b) for place, a, b in read if np.isfinite(a).all() and np.isfinite(b).all()]
-    kept = [(place, a, b) for place, a, b in kept if len(np.unique(np.concatenate([a, b]))) > 2]
+    kept = [(place, a, b) for place, a, b in kept if len(np.unique(np.concatenate([a, b]))) > _SEVERAL]
     if not 2 <= len(kept) <= _WIDEST:
         return
     first, second = (np.array([one[k] for one in kept]) for k in (1, 2))
+    # Outputs that repeat are symbols, which say all that there is to say.
+    if any(len(np.unique(mix_keys([row.view(np.int64) for row in side]))) <= _DISTINCT * n for side in (first, second)):
+        return
     alone = max(float(screen(first.T, second.T).max()) for screen in (screen_coordinates, screen_tails))
     if _MORE * alone >= math.sqrt(n):  # no score is larger
         return
