@@ -103,7 +103,7 @@ class Tie:
         elif self.kind == "rest":
             said = " - ".join((first, *others))
         else:
-            said = f"{_WORDS[self.kind]} {first}, ..., {others[-1]}"
+            said = f"{_WORDS[self.kind]} {first}{', ...,' if len(others) > 1 else ' and'} {others[-1]}"
         return said if self.centre is None else f"|{said} {'-' if self.centre >= 0 else '+'} {abs(self.centre):.6g}|"
 
     def below(self, cut: float) -> str:
@@ -162,7 +162,7 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
 def _list_ties(places: list[OutputPlace]) -> list[Tie]:
     pairs = list(itertools.combinations(places, 2)) if len(places) <= _PAIRED else []
     ties = [Tie(kind, pair) for kind in ("difference", "ratio") for pair in pairs]
-    ties += [Tie(kind, tuple(places)) for kind in _WORDS]
+    ties += [Tie(kind, tuple(places)) for kind in _WORDS if kind != "gap" or len(places) > 2]
     if len(places) > 2:
         ties += [Tie("rest", (place, *(other for other in places if other != place))) for place in places]
     return ties
