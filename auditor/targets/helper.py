@@ -651,7 +651,7 @@ def is_usual_scalar(kind: type) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is a number, a truth value, a text or None."""
+    """Whether a value is a number, truth value, text or None."""
     return type(value) in PLAIN or is_usual_scalar(type(value))
 
 

@@ -172,7 +172,7 @@ def make_visible(value: Any, depth: int = 0) -> Any:
 
 
 def keep_value(value: Any) -> Any:
-    """One output as it is now, whatever its target does with it later.
+    """Copy what a target may change of an output.
 
     A function may fill one list for all draws, or return an object that it changes.
 

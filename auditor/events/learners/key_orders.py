@@ -34,7 +34,9 @@ _OFFERED, _LEAST = 2, 5.5
 
 @dataclass(frozen=True)
 class KeyBefore:
-    """Whether a key comes before another one: 1 or 0, NaN where one of them is missing.
+    """Whether a key comes before another one.
+
+    1 or 0; NaN where one of them is missing.
 
     Parameters
     ----------

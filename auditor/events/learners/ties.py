@@ -49,7 +49,9 @@ _WORDS = {"norm": "length of the vector of", "sum": "sum of", "range": "range of
 
 @dataclass(frozen=True)
 class Tie:
-    """How far numbers are from being tied; NaN where one of them is missing.
+    """How far numbers are from being tied.
+
+    NaN where one of them is missing.
 
     Parameters
     ----------
@@ -116,7 +118,9 @@ class Tie:
 
 
 def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
-    """Ties that hold on one side, and statistics that differ, more clearly than any single number.
+    """Ties that hold on one side, and statistics that differ.
+
+    They do so more clearly than any single number.
 
     Parameters
     ----------

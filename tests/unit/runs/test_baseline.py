@@ -317,6 +317,7 @@ def test_causes_have_kinds() -> None:
         "lattice: values of which outputs are multiples",
         "equal coordinates: repeated noise",
         "length of the output",
+        "order of the output's keys",
         "type of the output",
     }
 
