@@ -1,4 +1,4 @@
-"""How the process of a command ends: signals, a target's `os._exit`, and output that nobody takes any more."""
+"""How the process of a command ends: signals, a target's `os._exit`, and a closed output."""
 
 from __future__ import annotations
 

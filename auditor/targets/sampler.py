@@ -344,13 +344,15 @@ class Sampler:
 
         Calls are in random order, see ``scattered``.
         """
-        other = Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, scattered=True)
-        other.tails = self.tails
-        return other
+        return self._join(Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, scattered=True))
 
     def afresh(self) -> Sampler:
         """Draw again from the target, in calls like those of this sampler."""
-        other = Sampler(self.target, self.seed, f"{self.key}/afresh", self.limit, self.one_a_call, self.catching)
+        key = f"{self.key}/afresh"
+        return self._join(Sampler(self.target, self.seed, key, self.limit, self.one_a_call, self.catching))
+
+    def _join(self, other: Sampler) -> Sampler:
+        """Count another sampler's draws among those of this one."""
         other.tails = self.tails
         return other
 

@@ -49,8 +49,8 @@ class _Draws:
         """Add the outputs of a call."""
         if len(self.first) < FIRST:
             self.first += hash_outputs(batch[: FIRST - len(self.first)]).tolist()
-        run = _count_last(batch)
         key = int(hash_outputs(batch[-1:])[0])
+        run = _count_last(batch, key)
         self.run = self.run + run if run == len(batch) and key == self.key else run
         self.n, self.key, self.last = self.n + len(batch), key, batch[-1]
 
@@ -65,12 +65,11 @@ class _Draws:
         return others > 0 and others * math.log((self.n - self.run) / self.n) < math.log(UNLIKELY)
 
 
-def _count_last(batch: Batch) -> int:
-    """Count the equal outputs at the end of a batch."""
-    if len(batch) > 1 and hash_outputs(batch[-2:-1])[0] != hash_outputs(batch[-1:])[0]:
+def _count_last(batch: Batch, key: int) -> int:
+    """Count the equal outputs at the end of a batch, the last of which has this key."""
+    if len(batch) > 1 and hash_outputs(batch[-2:-1])[0] != key:
         return 1
-    keys = hash_outputs(batch)
-    other = np.flatnonzero(keys != keys[-1])
+    other = np.flatnonzero(hash_outputs(batch) != key)
     return len(batch) - (int(other[-1]) + 1 if len(other) else 0)
 
 

@@ -21,7 +21,7 @@ from auditor.privacy.laws import FloatArray
 _STEP, _POINTS, _MOST_POINTS = 1e-4, 200_000, 5_000_000
 #: Largest spacing, and largest width of the losses of Laplace noise: e to the power of it is a double.
 _WIDEST = 700.0
-#: Losses beyond so many standard deviations are left out when the size of a grid is estimated.
+#: Standard deviations beyond which losses are left out when the size of a grid is estimated.
 _REACH = 12.0
 #: Cells of the losses of one step for a bound from below, and points of the composed losses. Arbitrary: they take a
 #: second, and leave 0.0001 % of epsilon for 200 steps at a rate of 0.1. There are more points for more steps, up to the
@@ -220,9 +220,8 @@ def _lower_losses(event: Event, step: float, added: bool) -> LatticeMasses:
     """Masses of one step on a lattice, with losses that are not above the true ones."""
     low, high = _range_of(event)
     size = math.ceil((high - low) / step) + 1
-    edge = high + step * (
-        np.arange(size + 1, dtype=np.float64) - (size - 0.5)
-    )  # the largest loss is in the middle of the last cell
+    # The largest loss is in the middle of the last cell.
+    edge = high + step * (np.arange(size + 1, dtype=np.float64) - (size - 0.5))
     unsampled: FloatArray = edge.copy()
     if event.sampling < 1:
         with np.errstate(divide="ignore", invalid="ignore"):  # ln((e^l - 1 + q) / q), nothing below the smallest loss

@@ -166,7 +166,7 @@ def attack_once(
 
 
 def _check_size(given: Pair, least: int) -> None:
-    """Raise `SpecificationError` if a claim about so many rows is not about the given datasets."""
+    """Refuse given datasets of fewer rows than the claim is about."""
     for data in (given.x, given.y):
         if least and has_rows(data) and count_rows(data) < least:
             raise SpecificationError(

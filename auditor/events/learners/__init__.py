@@ -7,7 +7,7 @@ A module has
   gives it, and the rank of its simplicity, both as in `auditor.events.root_causes`;
 - ``PENALTIES``, if its features are chosen among many or have many parameters: for each class the nats by which an
   event has to beat simpler ones. Features without it are rather preferred to others;
-- ``DRAWS``, if it looks at no more draws a side than the first so many, and is to look once they have doubled.
+- ``DRAWS``, if it looks at the first draws alone: the most of them a side. It looks again once they have doubled.
 
 The features are frozen dataclasses, which `auditor.events.codec` finds by themselves.
 """

@@ -348,7 +348,7 @@ def test_of_few_pairs_none_is_left_behind() -> None:
 
 
 def spent(hopes: list[float], draws: int, promising: float = math.inf) -> list[EventLearner]:
-    """Learners of pairs with these hopes, whatever is drawn, after so many draws a side; checks each choice.
+    """Learners of pairs with these hopes, whatever is drawn, after some draws a side; checks each choice.
 
     They all show the level 0.
     """
