@@ -228,8 +228,11 @@ def hash_file(name: str) -> str:
 def hash_names(folder: str) -> str:
     """Hash of the names in a folder.
 
-    What Python or an editor keeps there does not count. It is empty if there is no folder.
+    What Python or an editor keeps there does not count, nor what Python keeps in a folder for compiled files. It is
+    empty if there is no folder.
     """
+    if os.path.basename(folder) == "__pycache__":
+        return ""
     try:
         names = sorted(os.listdir(folder))
     except OSError:
