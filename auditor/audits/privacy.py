@@ -161,7 +161,8 @@ def _audit_pairs(
         )
         if decided[0] in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):
             unread = describe_unreadable(evidence, question.private)
-            decided = decided[0], "; ".join(filter(None, (decided[1], unread)))
+            constant = sampler.tails.describe_constant(question.private)
+            decided = decided[0], "; ".join(filter(None, (decided[1], unread, constant)))
         seen = None
         if decided[0] == Verdict.VIOLATION:
             seen = build_counterexample(sampler, evidence, found, guarantee, pairs, own, question)

@@ -1,4 +1,4 @@
-"""Targets that go silent: after some draws they give one and the same output, as once a budget is spent."""
+"""Targets that go silent, or never vary: one and the same output after some draws, as of a spent budget, or in all."""
 
 from __future__ import annotations
 
@@ -110,3 +110,20 @@ class Tails:
                     "what it drew, let each draw begin anew"
                 )
         return ""
+
+    def describe_constant(self, private: bool) -> str:
+        """Say that no output differed from another; empty if one did.
+
+        Parameters
+        ----------
+        private : bool
+            The output is not shown.
+        """
+        seen = [draws for draws in self._seen.values() if draws.n]
+        if len(seen) == MOST or len({draws.key for draws in seen}) != 1 or any(draws.run < draws.n for draws in seen):
+            return ""
+        n, output = sum(draws.n for draws in seen), "one and the same output" if private else show_output(seen[0].last)
+        return (
+            f"all {n:,} draws gave {output}, on every dataset; so does a target that keeps its first answer, which may "
+            "give the data away"
+        )

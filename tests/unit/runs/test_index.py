@@ -239,7 +239,7 @@ def test_a_change_of_what_was_read_ends_an_index(what: str, folder: Path, here: 
 def test_compiled_files_that_come_while_claims_are_loaded_do_not_count(
     folder: Path, here: Surroundings, cache: Path
 ) -> None:
-    """`pkgutil.iter_modules` lists the folders within a package, and the first process of all compiles what is there."""
+    """`pkgutil.iter_modules` lists folders within packages, and the first process of all compiles what is there."""
     (folder / "lib" / "__pycache__").mkdir(parents=True)
     compiles = 'import os, pathlib\nos.listdir("lib/__pycache__")\npathlib.Path("lib/__pycache__/new.pyc").touch()\n'
     write(folder / "claims" / "first.py", "first", compiles)

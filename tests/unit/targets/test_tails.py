@@ -45,3 +45,28 @@ def test_the_output_of_private_data_is_not_shown() -> None:
     assert "5,000 in number" in tails.describe(True)
     assert "77" in tails.describe(False)
     assert "77" not in tails.describe(True)
+
+
+def test_a_target_that_keeps_its_first_answer_passes_with_a_note() -> None:
+    answers: list[float] = []
+
+    def keep(data: Any, rng: np.random.Generator) -> float:
+        if not answers:
+            answers.append(float(data[0] + rng.laplace()))
+        return answers[0]
+
+    pair = Pair(np.array([0]), np.array([1]))
+    result = audit(one_draw(keep), PureDP(1.0), pair, draws=4_000, detect=5.0)
+    assert result.verdict == "consistent"
+    assert "on every dataset; so does a target that keeps its first answer" in result.message
+
+
+def test_outputs_of_which_one_differs_are_not_constant() -> None:
+    tails, data = Tails(), [object(), object()]
+    assert not tails.describe_constant(False)
+    for one in data:
+        tails.add(one, np.zeros(5))
+    assert "all 10 draws gave 0" in tails.describe_constant(False)
+    assert "all 10 draws gave one and the same output" in tails.describe_constant(True)
+    tails.add(data[1], np.array([0.0, 1.0, 0.0]))
+    assert not tails.describe_constant(False)
