@@ -76,7 +76,7 @@ def craft_changes(values: Sequence[Any], rows: int) -> Iterator[Change]:
             others = [small] * max(rows - 1, 2**12 if bits == _SIGNIFICANDS[0] else 1)
             for index in (0, len(others)):
                 yield Change(others, index, ends[0], ends[1], f", the others round up at {bits} bits")
-    if low < high:
+    if low < high and math.isfinite(high - low):  # steps of what overflows would be no numbers
         steps = [low + (high - low) * k / max(rows - 1, 1) for k in range(max(rows - 1, 1))]
         for what, others in ((", the others ascend", steps), (", the others descend", steps[::-1])):
             yield Change(others, len(others) // 2, *ends, what)

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from auditor.datasets.arithmetic import craft_changes
+from auditor.datasets.labels import ReplaceCell, ReplaceLabel
 from auditor.datasets.pandas_types import is_frame
 from auditor.datasets.records import AddRemoveAnyOrder, AddRemoveOne, ReplaceOne, reverse_pairs
 from auditor.datasets.relation import Pair, Relation
 from auditor.datasets.rows import count_rows, find_ends, make_rows, rows_of, same_row, with_entry
+from auditor.datasets.users import PerUser
 from auditor.errors import SpecificationError
 
 #: Pairs at most: the last is looked at after 12,800 draws, 3 % of an audit's default budget, see
@@ -28,6 +30,9 @@ MOST_ROWS = 10_000
 _USUAL = 3
 #: Entries of a record that are put out of range one by one; arbitrary.
 _ENTRIES = 3
+#: Values of the domain, and places in a dataset, that have a pair of their own: all of what people write down one by
+#: one, and some of a longer range. Arbitrary.
+_EACH = 30
 #: A row, by what it is.
 _Rows = dict[str, Any]
 
@@ -52,7 +57,7 @@ def hard_pairs(
         Values of a row: numbers, texts, or records (lists, tuples, mappings, arrays). The first and the last are the
         ends of the domain.
     rows : int
-        Rows of the usual datasets, at least 1. None is longer by more than one row, but for those of ``sizes``.
+        Rows of the longest datasets, at least 1, but for ``sizes`` and ``arithmetic``.
     least : int
         No dataset has fewer rows.
     outside : bool
@@ -70,7 +75,8 @@ def hard_pairs(
         At most `MOST_PAIRS`, all different, each checked against the relation. The kinds take turns, so that any
         beginning of the list has some of each: the relation's own patterns; one row or none; sizes that were given;
         even and odd sizes; sizes around powers of two; zero and the middle of the domain; duplicated and different
-        rows at the first and last index; rows out of the domain; and those of `auditor.datasets.arithmetic`.
+        rows at the first and last index; each value of a short domain, and each place of a short dataset; rows out of
+        the domain; and those of `auditor.datasets.arithmetic`.
 
     Raises
     ------
@@ -81,9 +87,11 @@ def hard_pairs(
     for name, value, smallest in (("rows", rows, 1), ("least", least, 0), *(("sizes", size, 0) for size in known)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
             raise SpecificationError(f"{name} must be an integer of at least {smallest}, got {value!r}")
-    kinds: list[Iterator[Pair]] = [iter(relation.patterns(values, rows))]
+    gone, most = isinstance(relation, AddRemoveOne), max([int(rows), *known])
+    usual = relation.patterns(values, max(int(rows) - gone, 1))  # those of a row that is added have one row more
+    kinds: list[Iterator[Pair]] = [_up_to(most, usual)]
     if isinstance(relation, ReplaceOne | AddRemoveOne):
-        craft = _Craft(values, isinstance(relation, AddRemoveOne), min(int(rows), MOST_ROWS))
+        craft = _Craft(values, gone, min(int(rows), MOST_ROWS))
         kinds += [
             craft.tiny(),
             craft.thresholds(sorted(set(known))),
@@ -91,11 +99,16 @@ def hard_pairs(
             craft.powers(),
             craft.inside(),
             craft.copies(),
+            craft.each_value(),
+            craft.each_place(),
         ]
         kinds += [craft.beyond()] if outside else []
+        kinds = [_up_to(most, kind) for kind in kinds]
         kinds += [craft.arithmetic()] if arithmetic else []
         if isinstance(relation, AddRemoveAnyOrder):
             kinds[1:] = map(reverse_pairs, kinds[1:])
+    elif isinstance(relation, ReplaceLabel | ReplaceCell | PerUser):
+        kinds += [_up_to(most, _to_each_value(relation, values, int(rows)))]
     pairs: dict[frozenset[Any], Pair] = {}
     for pair in _in_turn(kinds):
         if min(count_rows(pair.x), count_rows(pair.y)) < least:
@@ -107,10 +120,34 @@ def hard_pairs(
             break
     if not pairs:
         raise SpecificationError(
-            f"no pair of datasets with rows of {_show_values(values)} and at least {least} rows is neighbouring under "
-            f"{relation.name}"
+            f"no pair of datasets with rows of {_show_values(values)} and at least {least} rows, at most {most}, is "
+            f"neighbouring under {relation.name}"
         )
     return list(pairs.values())
+
+
+def _up_to(rows: int, pairs: Iterator[Pair]) -> Iterator[Pair]:
+    return (pair for pair in pairs if max(count_rows(pair.x), count_rows(pair.y)) <= rows)
+
+
+def _to_each_value(relation: Relation, values: Sequence[Any], rows: int) -> Iterator[Pair]:
+    """A relation's first patterns, whose entry or row goes to each value of the domain in the place of its last one."""
+    for k in _spread_places(values, range(1, len(values) - 1)):
+        pairs = relation.patterns([*values[:k], *values[k + 1 :], values[k]], rows)
+        for pair in itertools.islice(pairs, _USUAL):
+            yield Pair(pair.x, pair.y, f"{pair.name}, to value {k} of the domain")
+
+
+def _spread_places(values: Sequence[Any], places: range) -> list[int]:
+    """Places in the domain, `_EACH` at most: those of missing values and of another type first, then evenly spread."""
+    kind = type(values[0])
+    odd = [k for k in places if type(values[k]) is not kind or _is_empty(values[k])]
+    spread = places[:: max(1, -(-len(places) // _EACH))]
+    return list(dict.fromkeys([*odd[:_EACH], *spread]))[:_EACH]
+
+
+def _is_empty(value: Any) -> bool:
+    return value != value if isinstance(value, float) else hasattr(value, "__len__") and not len(value)
 
 
 @dataclass(frozen=True)
@@ -152,7 +189,7 @@ class _Craft:
         """
         listed = list(rows.items())
         if self.gone:
-            yield from ((row, row) for row in (listed[1], listed[0], *listed[2:]))
+            yield from ((row, row) for row in (*listed[1:2], listed[0], *listed[2:]))
             return
         for k in range(1, len(listed)):
             yield from ((listed[j], listed[j + k]) for j in range(len(listed) - k))
@@ -245,6 +282,20 @@ class _Craft:
                 for a, b in self.moves(self.ends()):
                     yield self.pair(others, index, a, b, what)
 
+    def each_value(self) -> Iterator[Pair]:
+        """Each value of the domain against the lowest, among lowest rows."""
+        low = self.values[0]
+        for k in _spread_places(self.values, range(1, len(self.values))):
+            value = f"value {k} of the domain", self.values[k]
+            yield self.pair([low] * (self.rows - 1), 0, ("lowest", low), value, ", the others lowest")
+
+    def each_place(self) -> Iterator[Pair]:
+        """The changed row at each place, among lowest rows."""
+        low, high = find_ends(self.values)
+        for k in range(self.rows)[:: max(1, -(-self.rows // _EACH))]:
+            others = [low] * (self.rows - 1)
+            yield self.pair(others, k, ("lowest", low), ("highest", high), ", the others lowest")
+
     def beyond(self) -> Iterator[Pair]:
         """A row out of the domain against one in it.
 
@@ -283,6 +334,7 @@ def _rows_outside(values: Sequence[Any]) -> _Rows:
         return _numbers_outside(values)
     if all(isinstance(v, str) for v in values):
         found = {"empty": "", "unknown": "not in the domain", "long": max(values, key=len) * 1_000, "NUL": "\0"}
+        found |= {"not ASCII": "\u00e9\u4e2d"}
         # Keys that become one where texts are folded or stripped.
         found |= {"lowest in the other case": low.swapcase(), "lowest with a space": f"{low} "}
         return {name: text for name, text in found.items() if text not in values}
@@ -304,6 +356,9 @@ def _numbers_outside(values: Sequence[Any]) -> _Rows:
         found: _Rows = {"just above": int(high) + 1, "just below": int(low) - 1, "ten times": 10 * size}
         # Beyond 32 bits, and beyond what floats hold exactly, each with room to be added up in 64 bits.
         found |= {"negative": -10 * size, "huge": 2**40, "hugely negative": -(2**54), "zero": 0}
+        domain = np.asarray(values)
+        held = np.iinfo(domain.dtype) if domain.dtype.kind in "iu" else np.iinfo(np.int64)
+        found = {name: v for name, v in found.items() if held.min <= v <= held.max}
         return {name: v for name, v in found.items() if not low <= v <= high and abs(v) < 2**62}
     most = max(abs(float(low)), abs(float(high)), 1.0)
     found = {"just above": math.nextafter(high, math.inf), "just below": math.nextafter(low, -math.inf)}

@@ -63,7 +63,7 @@ def _differing_entries(pair: Pair, relation: str) -> NDArray[np.bool_]:
 
 def _check_values(values: Sequence[Any]) -> None:
     """A graph's domain is that of an edge."""
-    wrong = [v for v in values if v not in (0, 1)]
+    wrong = [v for v in values if not (isinstance(v, int | float | np.generic) and v in (0, 1))]
     if wrong:
         raise SpecificationError(f"the domain of a graph is that of an edge, 0 and 1, got {wrong[0]!r}")
 

@@ -97,14 +97,15 @@ class ReplaceLabel:
             if records:
                 turn = [values[k % len(values) if distinct else 0] for k in range(len(chosen))]
                 return make_rows(values, [with_entry(r, self.label, v) for r, v in zip(turn, chosen, strict=True)])
-            return join_entries(chosen, [k if distinct else 0 for k in range(len(chosen))], self.label, "feature")
+            features = [k if distinct else 0 for k in range(len(chosen))]
+            return join_entries(chosen, features, self.label, "feature", (labels, [0]))
 
-        for features, distinct in (("features differ", True), ("features agree", False)):
+        for what, distinct in (("features differ", True), ("features agree", False)):
             for name, base in make_bases(low, high, size).items():
                 for index in sorted({0, size // 2, size - 1}):
                     a, b = list(base), list(base)
                     a[index], b[index] = low, high
-                    yield Pair(build(a, distinct), build(b, distinct), f"{name}, {features}, label {index} replaced")
+                    yield Pair(build(a, distinct), build(b, distinct), f"{name}, {what}, label {index} replaced")
         yield Pair(build([low], True), build([high], True), "one row, its label replaced")
 
 

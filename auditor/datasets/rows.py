@@ -467,12 +467,19 @@ def make_rows(values: Sequence[Any], rows: list[Any]) -> Any:
     ndarray of shape (rows, ...) or list
         An array of the domain's type if that is of numbers or booleans.
     """
-    domain = np.asarray(values)
-    return (
-        np.array(rows, dtype=domain.dtype).reshape(len(rows), *domain.shape[1:])
-        if domain.dtype.kind in "biuf"
-        else rows
-    )
+    domain = _as_array(values)
+    return rows if domain is None else np.array(rows, dtype=domain.dtype).reshape(len(rows), *domain.shape[1:])
+
+
+def _as_array(values: Sequence[Any]) -> NDArray[Any] | None:
+    """A domain as an array of numbers or booleans; None if it has others, or integers that no array of them holds."""
+    try:
+        domain = np.asarray(values)
+    except ValueError:  # records of several lengths, or of several depths
+        return None
+    # Integers on both sides of 2^63 would become floats, which are other numbers.
+    rounded = domain.dtype.kind == "f" and all(isinstance(v, int | np.integer) for v in values)
+    return domain if domain.dtype.kind in "biuf" and not rounded else None
 
 
 def are_records(values: Sequence[Any]) -> bool:
@@ -498,10 +505,17 @@ def make_bases(low: Any, high: Any, size: int) -> dict[str, list[Any]]:
     }
 
 
-def join_entries(entries: Sequence[Any], others: Sequence[Any], place: int | str, name: str) -> Any:
+def join_entries(
+    entries: Sequence[Any],
+    others: Sequence[Any],
+    place: int | str,
+    name: str,
+    domains: tuple[Sequence[Any], Sequence[Any]],
+) -> Any:
     """Rows of two entries.
 
-    A DataFrame where the place is a name; otherwise an array or, with symbols, a list.
+    A DataFrame where the place is a name; otherwise an array or, with symbols, a list. It goes by the domains, so that
+    all datasets of them are of one type.
 
     Parameters
     ----------
@@ -510,15 +524,19 @@ def join_entries(entries: Sequence[Any], others: Sequence[Any], place: int | str
     place : int or str
         Index 0, 1, -1 or -2, or a column's name.
     name : str
-        Name of the other column.
+        Name of the other column, to which a word is added where it is that of the place.
+    domains : tuple of two sequences
+        What the entries and the others are taken from, or values of their types.
     """
     if isinstance(place, str):
         require_library("pandas", "rows whose columns have names")
         import pandas as pd  # takes longer to import than all the rest together
 
-        return pd.DataFrame({name: list(others), place: list(entries)})
+        beside = f"other {name}" if place == name else name
+        columns = {beside: (others, domains[1]), place: (entries, domains[0])}
+        return pd.DataFrame({c: pd.Series(list(v), dtype=pd.Series(list(d)).dtype) for c, (v, d) in columns.items()})
     if not -2 <= place < 2:
         raise SpecificationError(f"rows of patterns have two entries, there is none at {place}")
     rows = [(b, a) if place % 2 else (a, b) for a, b in zip(entries, others, strict=True)]
-    numbers = all(np.asarray(list(side)).dtype.kind in "biuf" for side in (entries, others))
-    return np.array(rows).reshape(len(rows), 2) if numbers else rows
+    domain = _as_array([*domains[0], *domains[1]])
+    return rows if domain is None else np.array(rows, dtype=domain.dtype).reshape(len(rows), 2)

@@ -156,7 +156,8 @@ class PerUser:
     def _build(self, values: Sequence[Any], rows: list[tuple[int, Any]]) -> Any:
         if are_records(values):
             return make_rows(values, [with_entry(row, self.key, user) for user, row in rows])
-        return join_entries([user for user, _ in rows], [value for _, value in rows], self.key, "value")
+        users, entries = [user for user, _ in rows], [value for _, value in rows]
+        return join_entries(users, entries, self.key, "value", ([0], values))
 
 
 def _users(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

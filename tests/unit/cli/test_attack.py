@@ -490,7 +490,8 @@ def test_floating_point_is_ignored_and_the_scale_named(
     said = dpaudit(*usual, "--ignore", "floating-point,length", "--ignore", "lattice", "--out", tmp_path / "scale")
     assert said.code == 1, said
     found = claim_of(tmp_path / "scale")
-    assert found["counterexample"]["cause"] == "threshold on the value of the output"
+    # Which of the two takes the fewer draws is luck.
+    assert found["counterexample"]["cause"] in ("threshold on the value of the output", "set of intervals of the value")
     assert found["ignore"] == ["floating-point", "lattice", "length"]
     assert json.loads((tmp_path / "scale" / "results.json").read_text())["manifest"]["ignore"] == found["ignore"]
     assert found["replay"].endswith("--ignore floating-point,lattice,length --no-shrink")

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from auditor import AddRemoveOne, EdgeNeighbors, Pair, ReplaceOne, SpecificationError
-from auditor.datasets import AnswersWithin, Relation
+from auditor.datasets import RELATIONS as RELATION_NAMES
+from auditor.datasets import AnswersWithin, Relation, relation_named
 from auditor.datasets.crafted_pairs import MOST_PAIRS, hard_pairs, hash_dataset
-from auditor.datasets.rows import rows_of
+from auditor.datasets.rows import rows_of, same_row
 
 RELATIONS: list[Relation] = [ReplaceOne(), AddRemoveOne()]
 DOMAINS: list[Any] = [
@@ -43,7 +45,7 @@ def test_all_are_neighbours_and_different_and_few(relation: Any, values: Any, ro
     assert len({frozenset((hash_dataset(p.x), hash_dataset(p.y))) for p in pairs}) == len(pairs)
     assert len({p.name for p in pairs}) == len(pairs)
     assert 3 <= len(pairs) <= MOST_PAIRS
-    assert max(max(found) for found in lengths(pairs)) <= max(rows, 8) + 1
+    assert max(max(found) for found in lengths(pairs)) <= max(rows, 7)
     known = {repr(row) for row in rows_of(np.array(values)) + list(values)}
     inside = all(repr(row) in known for pair in pairs for row in [*rows_of(pair.x), *rows_of(pair.y)])
     assert inside or outside
@@ -53,7 +55,8 @@ def test_all_are_neighbours_and_different_and_few(relation: Any, values: Any, ro
 def test_the_patterns_of_the_relation_are_among_them_and_early(relation: Any) -> None:
     pairs = hard_pairs(relation, [0, 1], 10)
     where = {frozenset((hash_dataset(p.x), hash_dataset(p.y))): k for k, p in enumerate(pairs)}
-    places = [where[frozenset((hash_dataset(p.x), hash_dataset(p.y)))] for p in relation.patterns([0, 1], 10)]
+    usual = relation.patterns([0, 1], 10 - isinstance(relation, AddRemoveOne))
+    places = [where[frozenset((hash_dataset(p.x), hash_dataset(p.y)))] for p in usual]
     assert {0, 1} <= set(places)
     assert max(places) < 60
 
@@ -92,6 +95,93 @@ def test_no_dataset_is_smaller_than_allowed(least: int) -> None:
     assert (1, 0) in lengths(hard_pairs(AddRemoveOne(), [0, 1], 10))
 
 
+@pytest.mark.parametrize("name", RELATION_NAMES)
+@pytest.mark.parametrize("rows", [1, 2, 3, 10])
+def test_no_dataset_is_longer_than_allowed(name: str, rows: int) -> None:
+    if name in ("edge", "node") and rows == 1:
+        with pytest.raises(SpecificationError, match="at least 0 rows, at most 1, is neighbouring"):
+            hard_pairs(relation_named(name), [0, 1], 1)
+        return
+    pairs = hard_pairs(relation_named(name), [0, 1], rows, sizes=[rows])
+    assert max(max(found) for found in lengths(pairs)) == rows
+
+
+@pytest.mark.parametrize("name", [*(name for name in RELATION_NAMES if name not in ("edge", "node", "answers-within"))])
+@pytest.mark.parametrize("values", [[1, 2.5], [None, 1], [0, 10**30], [1, "a"], [0, 2**63 + 1], [True, 2]], ids=repr)
+def test_neighbours_are_of_one_type_and_hold_the_very_values(name: str, values: list[Any]) -> None:
+    for named in (name, f"{name}:value", f"{name}:feature") if name in ("label", "per-user") else (name,):
+        for pair in hard_pairs(relation_named(named), values, 4):
+            assert [kind(pair.x), kind(pair.y)] == [kind(pair.x)] * 2
+            known = [*values, *range(5)]
+            rows = [row if isinstance(row, list | tuple) else [row] for row in [*rows_of(pair.x), *rows_of(pair.y)]]
+            assert all(any(same_row(entry, value) for value in known) for row in rows for entry in row)
+
+
+def kind(data: Any) -> Any:
+    """What a target may see of a dataset beside its rows."""
+    if isinstance(data, pd.DataFrame):
+        return list(data.columns), list(data.dtypes)
+    return (data.dtype, data.shape[1:]) if isinstance(data, np.ndarray) else type(data)
+
+
+@pytest.mark.parametrize("values", [[[1], [1, 2]], [[1, [2, 3]], [2, [4, 5]]], [0, [1]], [[], [1]]], ids=repr)
+def test_records_of_several_lengths_are_lists(values: list[Any]) -> None:
+    for relation in RELATIONS:
+        pairs = hard_pairs(relation, values, 4, outside=True)
+        assert all(isinstance(data, list) for pair in pairs for data in (pair.x, pair.y))
+        assert holds(pairs, lambda rows: values[0] in rows and values[1] in rows)
+
+
+@pytest.mark.parametrize(
+    "values", [[2**63, 2**64 - 1], list(np.array([3, 200], dtype=np.uint8)), [np.int8(-3), np.int8(9)]], ids=repr
+)
+def test_rows_out_of_the_domain_are_numbers_that_its_type_holds(values: list[Any]) -> None:
+    for relation in RELATIONS:
+        pairs = hard_pairs(relation, values, 4, outside=True)
+        assert all(pair.x.dtype == pair.y.dtype == np.asarray(values).dtype for pair in pairs)
+    assert holds(pairs, lambda rows: any(not values[0] <= row <= values[1] for row in rows))
+
+
+def test_a_domain_that_is_none_of_an_edge_is_shown() -> None:
+    cases: list[tuple[list[Any], str]] = [
+        ([np.zeros(2), np.ones(2)], "array([0., 0.])"),
+        ([[0], [1]], "[0]"),
+        (["0", "1"], "'0'"),
+        ([0, 2], "2"),
+    ]
+    for values, shown in cases:
+        with pytest.raises(SpecificationError) as caught:
+            hard_pairs(EdgeNeighbors(), values, 4)
+        assert str(caught.value).endswith(f"the domain of a graph is that of an edge, 0 and 1, got {shown}")
+
+
+def test_a_row_of_the_only_value_may_go_away() -> None:
+    assert (1, 0) in lengths(hard_pairs(AddRemoveOne(), [1, 1], 4))
+
+
+def test_each_value_of_the_domain_and_each_place_has_its_pair() -> None:
+    values = ["a", "", "b", None, "c", "d"]
+    for relation in RELATIONS:
+        pairs = hard_pairs(relation, values, 5)
+        for value in values:
+            assert any(rows_of(p.x).count(value) != rows_of(p.y).count(value) for p in pairs)
+    places = {int(np.flatnonzero(p.x != p.y)[0]) for p in hard_pairs(ReplaceOne(), [0, 1], 9) if len(p.x) == 9}
+    assert places == set(range(9))
+    for name in ("label", "per-user"):
+        found = {row[1] for p in hard_pairs(relation_named(name), [0, 1, 2, 3], 6) for row in p.y.tolist()}
+        assert found == {0, 1, 2, 3}
+    cells = [np.array(p.y)[p.x != p.y] for p in hard_pairs(relation_named("cell"), [[0, 0], [1, 1], [2, 2]], 6)]
+    assert {1, 2} <= {int(cell[0]) for cell in cells}
+
+
+def test_odd_values_of_a_long_domain_have_their_pairs() -> None:
+    values = [f"name {k}" for k in range(5_000)]
+    pairs = hard_pairs(AddRemoveOne(), [*values[:2_501], "", None, *values[2_501:]], 5)
+    assert holds(pairs, lambda rows: "" in rows)
+    assert holds(pairs, lambda rows: None in rows)
+    assert len(pairs) < MOST_PAIRS
+
+
 def holds(pairs: Sequence[Pair], wanted: Callable[[list[Any]], bool]) -> bool:
     return any(wanted(rows_of(data)) for pair in pairs for data in (pair.x, pair.y))
 
@@ -117,7 +207,7 @@ def test_first_and_last_index_are_replaced_among_different_rows() -> None:
     [
         ([1, 2, 5], {0, 6, 50, -50, 2**40, -(2**54)}),
         ([0.0, 2.0], {math.nextafter(2.0, 3.0), -math.nextafter(0.0, 1.0), 20.0, -20.0, 1e300, math.inf, -math.inf}),
-        (["a", "b"], {"", "\0", "not in the domain", "a" * 1_000, "A", "a "}),
+        (["a", "b"], {"", "\0", "not in the domain", "a" * 1_000, "A", "a ", "\u00e9\u4e2d"}),
     ],
     ids=["integers", "floats", "texts"],
 )
@@ -130,7 +220,9 @@ def test_rows_out_of_the_domain(values: list[Any], wanted: set[Any]) -> None:
 
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
-@pytest.mark.parametrize("values", [[0, 1], [-3, 0, 1_000_000], [0.0, 1.0], [-2.0, 0.5, 4.0]], ids=repr)
+@pytest.mark.parametrize(
+    "values", [[0, 1], [-3, 0, 1_000_000], [0.0, 1.0], [-2.0, 0.5, 4.0], [1e308, -1e308]], ids=repr
+)
 def test_numbers_at_which_arithmetic_goes_wrong_are_between_the_ends(relation: Any, values: Any) -> None:
     usual = {pair.name for pair in hard_pairs(relation, values, 10)}
     pairs = hard_pairs(relation, values, 10, arithmetic=True)
