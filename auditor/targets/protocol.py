@@ -152,7 +152,7 @@ def draw_outputs(
 def read_answer(raw: bytes, id: int, n: int) -> list[Any]:  # noqa: A002 - the name in the message
     """Read the answer to a request for ``n`` draws.
 
-    Numbers with a fraction or an exponent are floats (beyond the largest: infinite), others integers of any size.
+    How numbers are read: see `auditor.targets.wire_format`.
 
     Parameters
     ----------

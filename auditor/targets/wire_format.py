@@ -14,9 +14,9 @@ form                                                value
 ==================================================  ==================================================================
 
 Lists that are keys or members of sets are read as tuples. In a dataset arrays and tuples are lists, and a DataFrame is
-a list of objects, one a row. Numbers with a fraction or an exponent are read as floats (-0.0 too; beyond the largest as
-infinite), others as integers of any size. A target that audits are to see the bits of writes floats so that they read
-back the same.
+a list of objects, one a row. Numbers with a fraction or an exponent are read as floats, and -0 too, as C and JavaScript
+write the float; others as integers of any size. A number that no float holds is read as `_read_number` says. A target
+that audits are to see the bits of writes floats so that they read back the same.
 
 This is not the encoding of files, `auditor.datasets.json_codec`, on purpose. A file holds a value with its types.
 A target may be hostile and is written in any language: it gets plain numbers and lists wherever JSON has them, and its
@@ -29,7 +29,9 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable
+from decimal import Decimal, localcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -45,6 +47,11 @@ NESTING = 50
 _NAME = 200
 #: Characters of what an exception says; arbitrary, about two lines.
 _MESSAGE = 200
+#: Characters of a number below which a float holds all of its digits, 15 at most.
+_SHORT = 17
+#: Digits of all finite floats, the smallest of which has 767 and as many zeros before them as 324; and exponents, of
+#: numbers that are compared with them.
+_EXACT, _RANGE = 2000, 10**6
 #: What an output that was raised may hold beside its name, for people.
 _TOLD = frozenset({"message"})
 
@@ -239,6 +246,47 @@ def _no_constant(_: str) -> Any:
     raise _FormError("NaN and infinities are written as objects")
 
 
+def _read_integer(text: str) -> int | float:
+    """Read a number without fraction and exponent: -0 is the float, which has a sign of its own."""
+    return -0.0 if text == "-0" else int(text)
+
+
+def _read_number(text: str) -> float | Typed:
+    """Read a number with a fraction or an exponent.
+
+    Returns
+    -------
+    float or Typed
+        The float next to it. If the digits are not those that the float is rounded to (9007199254740993.0, 1e400, or 25
+        digits of a decimal number), what the helper makes of decimal numbers: the float, and the text that was written.
+
+    Notes
+    -----
+    Valid because: an output is read as a function of itself alone, so that no mechanism that keeps its claim shows more
+    than before; and two different numbers that are written with their last digits are no longer one output.
+    """
+    value = float(text)
+    if len(text) < _SHORT and "e" not in text and "E" not in text:
+        return value
+    if repr(value) == text or _is_rounded(value, text):
+        return value
+    return Typed("decimal.Decimal", {"value": value, "text": text})
+
+
+def _is_rounded(value: float, text: str) -> bool:
+    """Whether a text has a float to some number of digits, zeros at its end left out."""
+    with localcontext(prec=_EXACT, Emin=-_RANGE, Emax=_RANGE):
+        try:
+            written = Decimal(text)
+            if not written or not math.isfinite(value):
+                return not written
+            _, digits, exponent = written.as_tuple()
+            last = int(exponent) + next(k for k, digit in enumerate(reversed(digits)) if digit)
+            return abs(written - Decimal(value)) * 2 <= Decimal((0, (1,), last))
+        except ArithmeticError:  # exponents beyond all measure
+            return False
+
+
 _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "__float__": _read_float,
     "__bytes__": _read_bytes,
@@ -247,7 +295,9 @@ _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "__pairs__": _read_pairs,
     "__type__": _read_type,
 }
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_read_number, parse_int=_read_integer
+)
 _SCALARS = frozenset({float, int, str, bool, type(None)})
 
 

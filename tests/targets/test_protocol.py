@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from auditor.errors import SpecificationError, TargetError, TargetRaised
 from auditor.targets import helper
-from auditor.targets.outputs import Raised, Typed
+from auditor.targets.outputs import Raised, Typed, hash_outputs
 from auditor.targets.protocol import (
     FIRST_REQUEST,
     HELLO,
@@ -72,6 +72,51 @@ def test_data_reads_back_the_same_in_the_helper(value: Any) -> None:
     assert same(json.loads(written, object_hook=helper._read), value)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("-0", -0.0),
+        ("0.1", 0.1),
+        ("0.10000000000000001", 0.1),
+        ("0.1000000000000000055511151231257827", 0.1),
+        ("0.5000000000000000000000000", 0.5),
+        ("9007199254740993", 2**53 + 1),
+        ("9007199254740992.0", 2.0**53),
+        ("5e-324", 5e-324),
+        ("0e-400", 0.0),
+        ("0.100000001490116119384765625", float(np.float32(0.1))),
+    ],
+)
+def test_a_number_that_a_float_is_rounded_to_is_read_as_that_float(text: str, value: float) -> None:
+    assert same(decode_json(text.encode()), value)
+
+
+@given(st.floats(-1e308, 1e308), st.integers(15, 40))
+@settings(max_examples=200, deadline=None)
+def test_a_float_of_any_number_of_digits_is_no_decimal_number(value: float, digits: int) -> None:
+    for text in (repr(value), f"{value:.{digits}e}", f"{value:.{digits}g}e0" if 1 < abs(value) < 1e6 else "0.5"):
+        assert type(decode_json(text.encode())) is float
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("9007199254740993.0", "9007199254740992.0"),
+        ("0.50000000000000000000000001", "0.50000000000000000000000002"),
+        ("1e400", "1e401"),
+        ("-1e400", "-1e401"),
+        ("1e-400", "1e-401"),
+        ("1e-400", "0.0"),
+        ("1e99999999999999999999", "1e400"),
+    ],
+)
+def test_numbers_that_no_float_holds_are_different_outputs(one: str, other: str) -> None:
+    read = read_answer(f'{{"id": 1, "outputs": [{one}, {other}, {one}]}}'.encode(), 1, 3)
+    assert read[0] == Typed("decimal.Decimal", {"value": float(one), "text": one})
+    first, second, third = hash_outputs(read).tolist()
+    assert first == third != second
+
+
 def test_data_is_written_as_lists_and_objects() -> None:
     table = pd.DataFrame({"age": [30, 40], "name": ["a", "b"], "x": [0.5, np.nan]})
     rows = [{"age": 30, "name": "a", "x": 0.5}, {"age": 40, "name": "b", "x": {"__float__": "nan"}}]
@@ -118,7 +163,7 @@ def answer_of(outputs: str, n: int = 1) -> list[Any]:
         ("5", 5),
         ("5.0", 5.0),
         ("-0.0", -0.0),
-        ("1e999", math.inf),
+        ("1e999", Typed("decimal.Decimal", {"value": math.inf, "text": "1e999"})),
         ("123456789012345678901234567890", 123456789012345678901234567890),
         ('{"__error__": "ValueError"}', Raised("ValueError")),
         ('{"__type__": "numpy.float32", "value": 0.5}', Typed("numpy.float32", 0.5)),
