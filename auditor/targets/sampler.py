@@ -314,7 +314,7 @@ class Sampler:
     broken : TargetRaised or None
         What a call for several draws raised, as long as no call for one draw did.
     tails : Tails
-        First and last draws on each dataset, of all samplers that were made from one.
+        First and last draws on each dataset, and of each call, of all samplers that were made from one.
     """
 
     def __init__(
@@ -515,14 +515,14 @@ class Sampler:
             if self.catching and n == 1:
                 self._raised, self.broken = True, None
                 raised: Batch = [Raised(error.error)]
-                self.tails.add(data, raised)
+                self.tails.add(data, raised, key)
                 return raised
             if not self._raised:
                 self.broken = error
             raise
         if not self._answered:
             self._note_answers(batch)
-        self.tails.add(data, batch)
+        self.tails.add(data, batch, key)
         return batch
 
     def _note_answers(self, batch: Batch) -> None:

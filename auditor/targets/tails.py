@@ -1,12 +1,18 @@
-"""Targets that go silent, or never vary: one and the same output after some draws, as of a spent budget, or in all."""
+"""Targets that go silent, repeat themselves or never vary.
+
+A spent budget, a cache or few seeds make them so.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.targets.outputs import Batch, hash_outputs, show_output
 
@@ -14,8 +20,10 @@ from auditor.targets.outputs import Batch, hash_outputs, show_output
 FIRST = 64
 #: Datasets that are looked at; arbitrary, so that none is held for long.
 MOST = 400
-#: Probability that one dataset of independent draws looks so; over all datasets at most 4e-5.
+#: Probability that one dataset of independent draws looks so, of each of two looks; over all datasets at most 8e-5.
 UNLIKELY = 1e-7
+#: First draws of a call that are held against those of others, and the fewest: of fewer no order is unlikely enough.
+WINDOW, FEWEST = 64, 16
 
 
 @dataclass
@@ -36,6 +44,15 @@ class _Draws:
         Key of the last one.
     last : object
         The last one.
+    windows : dict of bytes to hashable
+        First draws of calls, by their keys, and which call it was.
+    repeat : float
+        Logarithm of the probability that a call of independent draws begins as an earlier one did, of the least likely
+        one that did so.
+    repeated : int
+        How many draws these are.
+    calls : int
+        Calls of `FEWEST` draws or more.
     """
 
     data: Any
@@ -44,15 +61,40 @@ class _Draws:
     run: int = 0
     key: int | None = None
     last: Any = None
+    windows: dict[bytes, Hashable] = field(default_factory=dict)
+    repeat: float = 0.0
+    repeated: int = 0
+    calls: int = 0
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Batch, call: Hashable) -> None:
         """Add the outputs of a call."""
+        if len(batch) >= FEWEST:
+            self._compare(hash_outputs(batch[:WINDOW]), call)
         if len(self.first) < FIRST:
             self.first += hash_outputs(batch[: FIRST - len(self.first)]).tolist()
         key = int(hash_outputs(batch[-1:])[0])
         run = _count_last(batch, key)
         self.run = self.run + run if run == len(batch) and key == self.key else run
         self.n, self.key, self.last = self.n + len(batch), key, batch[-1]
+
+    def _compare(self, window: NDArray[np.int64], call: Hashable) -> None:
+        """Compare the beginning of a call with those of others; the same call is asked again on purpose."""
+        known = self.windows.setdefault(window.tobytes(), call)
+        self.calls += 1
+        if known == call:
+            return
+        likely = sum(math.lgamma(count + 1) for count in Counter(window.tolist()).values())
+        if (log := likely - math.lgamma(len(window) + 1)) < self.repeat:
+            self.repeat, self.repeated = log, len(window)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a call began as an earlier one did.
+
+        Independent draws are exchangeable: given which outputs there are at the beginning of the later call, all of
+        their orders are equally likely, whatever the earlier ones were. It is one of so many pairs of calls.
+        """
+        return self.repeated > 0 and self.repeat + math.log(math.comb(self.calls, 2)) < math.log(UNLIKELY)
 
     @property
     def silent(self) -> bool:
@@ -74,27 +116,38 @@ def _count_last(batch: Batch, key: int) -> int:
 
 
 class Tails:
-    """What a target gave first and last on each dataset.
+    """First and last outputs of a target, by dataset and call.
 
     Notes
     -----
-    Nothing here bears on alarms: a target that went silent has no verdict, where it would have had a pass.
+    Nothing here bears on alarms: a target that went silent, or repeats itself, has no verdict where it would have had a
+    pass.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int, _Draws] = {}
 
-    def add(self, data: Any, batch: Batch) -> None:
-        """Add the outputs of a call on a dataset."""
+    def add(self, data: Any, batch: Batch, call: Hashable) -> None:
+        """Add the outputs of a call on a dataset.
+
+        Parameters
+        ----------
+        data : object
+            The dataset.
+        batch : ndarray or list
+            What the target gave.
+        call : hashable
+            Which call it was: what comes again for the same one is no repetition.
+        """
         if id(data) not in self._seen:
             if len(self._seen) >= MOST:
                 return
             self._seen[id(data)] = _Draws(data)
         if len(batch):
-            self._seen[id(data)].add(batch)
+            self._seen[id(data)].add(batch, call)
 
     def describe(self, private: bool) -> str:
-        """Say how the target went silent; empty if it did not.
+        """Say how the target went silent or repeats itself, if it does.
 
         Parameters
         ----------
@@ -108,6 +161,12 @@ class Tails:
                     f"the target changed: on one dataset all outputs after the first {before:,} draws were {output}, "
                     f"{draws.run:,} in number, which says nothing of the first ones; if it spends a budget, or keeps "
                     "what it drew, let each draw begin anew"
+                )
+            if draws.repeats:
+                return (
+                    f"draws are not independent: on one dataset a call began with the {draws.repeated} outputs of "
+                    "another one, in the same order, so that all draws count for fewer; if answers come from a cache, "
+                    "or seeds are few, let each draw be a new one"
                 )
         return ""
 

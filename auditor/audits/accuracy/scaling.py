@@ -234,6 +234,7 @@ class PowerLaw(Theorem):
         `confirm_refutation`. The fit by weighted least squares and its bootstrap interval are shown, and make a claim
         "inconclusive" if the interval holds a candidate; they refute nothing.
         """
+        require_library("statsmodels", "fitted exponents")  # before any draw
         labels = labels_of(subject, self, "L4", settings, question, mechanism="computed")
         n, share = settings.draws // len(self.at), settings.alpha / len(self.at)
 
@@ -281,7 +282,6 @@ class PowerLaw(Theorem):
 
     def _fit(self, points: Sequence[Point]) -> dict[str, Any]:
         """Exponents, intervals and slack, as a result holds them."""
-        require_library("statsmodels", "fitted exponents")
         import statsmodels.api as sm  # takes longer to import than all the rest together
 
         factors, x = self._factors(), np.log(np.array(self.at))

@@ -188,7 +188,10 @@ def find_cases(folder: Path, text: str = "") -> list[LibraryCase]:
         If there is none, or a file is not a case.
     """
     if not folder.exists():
-        raise SpecificationError(f"no such file or folder: {str(folder)!r}")
+        raise SpecificationError(
+            f"no such file or folder: {str(folder)!r} in {str(Path.cwd())!r}; the cases of dpaudit are in the folder "
+            "'corpus' of its checkout"
+        )
     paths = [folder] if folder.is_file() else sorted(folder.rglob("*.py"))
     cases = [read_case(path) for path in paths if folder.is_file() or _is_case(path)]
     found = [case for case in cases if text in case.name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -35,7 +36,7 @@ from auditor.audits.context import Question
 from auditor.audits.inequality import Inequality
 from auditor.audits.privacy_loop import Settings
 from auditor.claims import accuracy, inequality, scaling, smallest
-from auditor.errors import SpecificationError
+from auditor.errors import MissingLibraryError, SpecificationError
 from auditor.evidence.bernoulli import find_detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
 from auditor.targets.values import Raised
@@ -384,6 +385,16 @@ def test_an_exponent_is_told_from_its_neighbours() -> None:
     assert found.accuracy["outcome"] == "consistent"
     assert found.draws == 20_000
     assert check(claim, power(0.5)).to_json() == found.to_json()
+
+
+def test_a_library_that_is_missing_is_named_before_any_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "statsmodels", None)
+
+    def build(x: float) -> Setting:
+        raise AssertionError("built")
+
+    with pytest.raises(MissingLibraryError, match="accuracy"):
+        check(PowerLaw("k", (4, 16, 64), 0.5, Quantile(0.5)), build)
 
 
 def test_worse_growth_deviates_and_better_growth_is_called_looser() -> None:
