@@ -160,9 +160,10 @@ def _audit_pairs(
             independence=independence,
         )
         if decided[0] in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):
-            unread = describe_unreadable(evidence, question.private)
-            constant = sampler.tails.describe_constant(question.private)
-            decided = decided[0], "; ".join(filter(None, (decided[1], unread, constant)))
+            # What cannot be read looks constant too.
+            unseen = describe_unreadable(evidence, question.private)
+            unseen = unseen or sampler.tails.describe_constant(question.private)
+            decided = decided[0], "; ".join(filter(None, (decided[1], unseen)))
         seen = None
         if decided[0] == Verdict.VIOLATION:
             seen = build_counterexample(sampler, evidence, found, guarantee, pairs, own, question)

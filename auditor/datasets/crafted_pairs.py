@@ -75,8 +75,8 @@ def hard_pairs(
         At most `MOST_PAIRS`, all different, each checked against the relation. The kinds take turns, so that any
         beginning of the list has some of each: the relation's own patterns; one row or none; sizes that were given;
         even and odd sizes; sizes around powers of two; zero and the middle of the domain; duplicated and different
-        rows at the first and last index; each value of a short domain, and each place of a short dataset; rows out of
-        the domain; and those of `auditor.datasets.arithmetic`.
+        rows at the first and last index; rows out of the domain; and those of `auditor.datasets.arithmetic`. After all
+        of these come each value of a short domain and each place of a short dataset.
 
     Raises
     ------
@@ -90,6 +90,7 @@ def hard_pairs(
     gone, most = isinstance(relation, AddRemoveOne), max([int(rows), *known])
     usual = relation.patterns(values, max(int(rows) - gone, 1))  # those of a row that is added have one row more
     kinds: list[Iterator[Pair]] = [_up_to(most, usual)]
+    each: list[Iterator[Pair]] = []  # these come last, as most defects show on others
     if isinstance(relation, ReplaceOne | AddRemoveOne):
         craft = _Craft(values, gone, min(int(rows), MOST_ROWS))
         kinds += [
@@ -99,18 +100,17 @@ def hard_pairs(
             craft.powers(),
             craft.inside(),
             craft.copies(),
-            craft.each_value(),
-            craft.each_place(),
         ]
         kinds += [craft.beyond()] if outside else []
-        kinds = [_up_to(most, kind) for kind in kinds]
+        each = [craft.each_value(), craft.each_place()]
+        kinds, each = ([_up_to(most, kind) for kind in some] for some in (kinds, each))
         kinds += [craft.arithmetic()] if arithmetic else []
         if isinstance(relation, AddRemoveAnyOrder):
-            kinds[1:] = map(reverse_pairs, kinds[1:])
+            kinds[1:], each = map(reverse_pairs, kinds[1:]), [reverse_pairs(kind) for kind in each]
     elif isinstance(relation, ReplaceLabel | ReplaceCell | PerUser):
-        kinds += [_up_to(most, _to_each_value(relation, values, int(rows)))]
+        each = [_up_to(most, _to_each_value(relation, values, int(rows)))]
     pairs: dict[frozenset[Any], Pair] = {}
-    for pair in _in_turn(kinds):
+    for pair in itertools.chain(_in_turn(kinds), _in_turn(each)):
         if min(count_rows(pair.x), count_rows(pair.y)) < least:
             continue
         key = frozenset((hash_dataset(pair.x), hash_dataset(pair.y)))
@@ -391,7 +391,7 @@ def _distinct_rows(rows: _Rows) -> _Rows:
 def _in_turn(kinds: Sequence[Iterator[Pair]]) -> Iterator[Pair]:
     """The first kind's next pairs, then one of each other kind, until all are exhausted."""
     left = list(kinds)
-    turns = {id(kind): 1 for kind in left} | {id(left[0]): _USUAL}
+    turns = {id(kind): 1 for kind in left} | {id(kind): _USUAL for kind in left[:1]}
     while left:
         for kind in list(left):
             for _ in range(turns[id(kind)]):

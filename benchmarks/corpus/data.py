@@ -96,7 +96,7 @@ def nan_survives_clipping(data: Any, rng: Generator, fixed: bool) -> float:
 # ------------------------------------------------------------------------------------ exceptions
 
 
-@defect("an error where there are fewer than two rows", PureDP(1.0), AddRemoveOne(), (0, 1), 1, ("exception", "raise"))
+@defect("an error where there are fewer than two rows", PureDP(1.0), AddRemoveOne(), (0, 1), 2, ("exception", "raise"))
 def raises_for_one_row(data: Any, rng: Generator, fixed: bool) -> int:
     if len(data) < 2 and not fixed:
         raise ValueError("at least two rows are needed")
