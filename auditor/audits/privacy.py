@@ -161,9 +161,9 @@ def _audit_pairs(
         )
         if decided[0] in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):
             # What cannot be read looks constant too.
-            unseen = describe_unreadable(evidence, question.private)
-            unseen = unseen or sampler.tails.describe_constant(question.private)
-            decided = decided[0], "; ".join(filter(None, (decided[1], unseen)))
+            unread = describe_unreadable(evidence, question.private)
+            note = unread or sampler.tails.describe_constant(question.private)
+            decided = decided[0], "; ".join(filter(None, (decided[1], note)))
         seen = None
         if decided[0] == Verdict.VIOLATION:
             seen = build_counterexample(sampler, evidence, found, guarantee, pairs, own, question)

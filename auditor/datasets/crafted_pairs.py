@@ -142,8 +142,12 @@ def _spread_places(values: Sequence[Any], places: range) -> list[int]:
     """Places in the domain, `_EACH` at most: those of missing values and of another type first, then evenly spread."""
     kind = type(values[0])
     odd = [k for k in places if type(values[k]) is not kind or _is_empty(values[k])]
-    spread = places[:: max(1, -(-len(places) // _EACH))]
-    return list(dict.fromkeys([*odd[:_EACH], *spread]))[:_EACH]
+    return list(dict.fromkeys([*odd[:_EACH], *_take_spread(places)]))[:_EACH]
+
+
+def _take_spread(places: range) -> range:
+    """`_EACH` of some places at most, evenly spread."""
+    return places[:: max(1, -(-len(places) // _EACH))]
 
 
 def _is_empty(value: Any) -> bool:
@@ -292,9 +296,8 @@ class _Craft:
     def each_place(self) -> Iterator[Pair]:
         """The changed row at each place, among lowest rows."""
         low, high = find_ends(self.values)
-        for k in range(self.rows)[:: max(1, -(-self.rows // _EACH))]:
-            others = [low] * (self.rows - 1)
-            yield self.pair(others, k, ("lowest", low), ("highest", high), ", the others lowest")
+        for k in _take_spread(range(self.rows)):
+            yield self.pair([low] * (self.rows - 1), k, ("lowest", low), ("highest", high), ", the others lowest")
 
     def beyond(self) -> Iterator[Pair]:
         """A row out of the domain against one in it.

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from auditor.targets.outputs import Batch, hash_outputs, show_output
 
-#: First draws on a dataset that are held against the last ones; arbitrary.
+#: First draws on a dataset that are held against the last ones, and of a call against those of others; arbitrary.
 FIRST = 64
 #: Datasets that are looked at; arbitrary, so that none is held for long.
 MOST = 400
 #: Probability that one dataset of independent draws looks so, of each of two looks; over all datasets at most 8e-5.
 UNLIKELY = 1e-7
-#: First draws of a call that are held against those of others, and the fewest: of fewer no order is unlikely enough.
-WINDOW, FEWEST = 64, 16
+#: Fewest draws of a call whose first ones are held against those of other calls: of fewer no order is unlikely enough.
+FEWEST = 16
 
 
 @dataclass
@@ -68,10 +68,11 @@ class _Draws:
 
     def add(self, batch: Batch, call: Hashable) -> None:
         """Add the outputs of a call."""
-        if len(batch) >= FEWEST:
-            self._compare(hash_outputs(batch[:WINDOW]), call)
-        if len(self.first) < FIRST:
-            self.first += hash_outputs(batch[: FIRST - len(self.first)]).tolist()
+        if len(self.first) < FIRST or len(batch) >= FEWEST:
+            begun = hash_outputs(batch[:FIRST])
+            self.first += begun[: FIRST - len(self.first)].tolist()
+            if len(begun) >= FEWEST:
+                self._compare(begun, call)
         key = int(hash_outputs(batch[-1:])[0])
         run = _count_last(batch, key)
         self.run = self.run + run if run == len(batch) and key == self.key else run
@@ -92,7 +93,8 @@ class _Draws:
         """Whether a call began as an earlier one did.
 
         Independent draws are exchangeable: given which outputs there are at the beginning of the later call, all of
-        their orders are equally likely, whatever the earlier ones were. It is one of so many pairs of calls.
+        their orders are equally likely, whatever the earlier ones were. The probability of the least likely repetition
+        is multiplied by the number of pairs of calls (union bound).
         """
         return self.repeated > 0 and self.repeat + math.log(math.comb(self.calls, 2)) < math.log(UNLIKELY)
 

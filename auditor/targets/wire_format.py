@@ -247,7 +247,7 @@ def _no_constant(_: str) -> Any:
 
 
 def _read_integer(text: str) -> int | float:
-    """Read a number without fraction and exponent: -0 is the float, which has a sign of its own."""
+    """Read a number without fraction and exponent: an integer, but -0, which is the float with its sign."""
     return -0.0 if text == "-0" else int(text)
 
 
