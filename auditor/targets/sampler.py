@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
 from auditor.targets import Mechanism
+from auditor.targets.callables import OneDraw
 from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches
 from auditor.targets.process_settings import call_target
 from auditor.targets.raises import describe_error, find_raise, list_interrupts, show_error
 from auditor.targets.tails import Tails
+from auditor.targets.values import keep_values
 
 T = TypeVar("T")
 
@@ -500,9 +502,10 @@ class Sampler:
         with GuardedCall("the target", f"{call.n} draws", self.limit, SIGNATURE):
             outputs = call_target(self.target, data, call.n, rng)
         batch = as_batch(outputs, call.n)
-        if isinstance(batch, np.ndarray) and (batch is outputs or not batch.flags.owndata):
-            return batch.copy("K")  # the target may fill the same array at its next call
-        return batch
+        # The target may fill the same array, or the same lists, at its next call; `OneDraw` has copied its outputs.
+        if isinstance(batch, np.ndarray):
+            return batch.copy("K") if batch is outputs or not batch.flags.owndata else batch
+        return batch if isinstance(self.target, OneDraw) else keep_values(batch)
 
     def _call(self, data: Any, n: int, *key: str | int) -> Batch:
         call = Call(n, key)

@@ -214,9 +214,10 @@ def test_outputs_that_raise_when_they_are_looked_at_end_no_audit(value: Any) -> 
 def test_an_output_that_contains_itself_is_an_error_verdict_that_shows_it() -> None:
     endless: list[Any] = [1]
     endless.append(endless)
-    result = audit(lambda data, n, rng: [endless] * n, PureDP(1.0), PAIR, draws=400)
-    assert result.verdict == Verdict.ERROR
-    assert "an output contains itself, or is nested too deeply to be read: [1, [1, [" in result.message
+    for mechanism in (lambda data, n, rng: [endless] * n, one_draw(lambda data, rng: endless)):
+        result = audit(mechanism, PureDP(1.0), PAIR, draws=400)
+        assert result.verdict == Verdict.ERROR
+        assert "an output contains itself, or is nested too deeply to be read: [1, [1, [" in result.message
 
 
 @pytest.mark.parametrize("value", [0, 1.5, "same", None, (1, 2), np.zeros(3), math.nan, math.inf], ids=repr)

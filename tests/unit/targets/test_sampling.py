@@ -246,6 +246,22 @@ def test_an_array_that_a_target_fills_again_is_copied(shape: tuple[int, ...]) ->
         np.testing.assert_array_equal(first, before)
 
 
+@pytest.mark.parametrize("kind", ["list", "dict", "tuple", "array", "object", "deque"])
+def test_lists_that_a_target_fills_again_are_copied(kind: str) -> None:
+    numbers = iter(range(100))
+    outputs: list[Any] = []
+    writers = [fill(kind) for _ in range(3)]
+
+    def mechanism(data: Any, n: int, rng: np.random.Generator) -> Any:
+        outputs[:] = [write(next(numbers)) for write in writers]
+        return outputs
+
+    sampler = Sampler(mechanism, 0, "k")
+    drawn = [*sampler.draw(0, 3, "x"), *sampler.draw(0, 3, "y")]
+    expected = as_batch([copy.deepcopy(fill(kind)(number)) for number in range(6)], 6)
+    assert hash_outputs(drawn).tolist() == hash_outputs(list(expected)).tolist()
+
+
 def test_an_answer_of_the_wrong_length_is_a_target_error() -> None:
     def target(data: Any, n: int, rng: np.random.Generator) -> Any:
         return np.zeros(n + 1)
