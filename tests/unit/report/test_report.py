@@ -484,6 +484,17 @@ def test_every_claim_has_a_section_that_can_be_linked_to(content: Results) -> No
     assert sum(i.startswith("claim-") for i in tags.ids) == len(content["claims"])
 
 
+@pytest.mark.parametrize("verdict", ["violation", "consistent"])
+def test_a_report_of_one_claim_shows_it_once_and_first(verdict: str) -> None:
+    page = render_html(results(claim("003/response/L1/pure/alone", verdict)))
+    tags = parsed(page)
+    assert len(set(tags.ids)) == len(tags.ids)
+    assert {link[1:] for link in tags.links if link.startswith("#")} <= set(tags.ids)
+    assert tags.tags.count("article") == 1
+    assert not {"filter", "unexpected"} & set(tags.ids)
+    assert tags.ids.index("details") < tags.ids.index("claims")
+
+
 def test_never_says_private_of_a_mechanism(content: Results) -> None:
     texts = (
         text_of(render_html(content)),
