@@ -309,8 +309,8 @@ def plot_evidence(claim: ClaimView) -> Markup:
 
 
 def _name_draws(claim: ClaimView) -> str:
-    if claim.theorem:
-        return "draws"  # of errors, on one dataset
+    if claim.theorem or claim.is_game:
+        return "draws"  # of errors, on one dataset, or games
     return "draws, all datasets together" if claim.conformity else "draws, both sides together"
 
 
