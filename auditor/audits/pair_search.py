@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -70,6 +70,10 @@ OPENING_EARLY = 0.5
 #: that none is given up because its first draws were unlucky. Without it 200,000 draws found 11 of 16 leaks of
 #: probability 0.1 on one of 200 pairs, with it all of them.
 EVEN = 0.5
+#: Largest part of the draws that go to one of many pairs at last, see `LastDraws`.
+LAST = 0.25
+#: Largest chunk of a pair, as a part of its draws before, see `auditor.audits.privacy_loop.CHUNKS`.
+CHUNK = 0.25
 #: The same part where there are up to `AT_ONCE` pairs, most of which were chosen because each shows something. With so
 #: many draws a side a pair has shown what it can; more would be taken from the best one, on which resolution and lower
 #: bound rest. Chosen by simulation with a leak of probability 0.1 on one of 20 pairs that keep their claim exactly:
@@ -154,6 +158,52 @@ def _find_exclusive(learners: Sequence[EventLearner]) -> int | None:
     np.maximum.at(most, first[alone] // 2, times[alone])
     found = int(most.argmax())
     return found if most[found] - np.delete(most, found).max(initial=0) >= APART else None
+
+
+class LastDraws:
+    """The last draws of a budget, which one pair of many takes.
+
+    Pairs that are equally hopeful share the draws, so that none of them has what a pass needs. The pair with most draws
+    takes all that are left as soon as it needs them: it is the most promising one, and the one that resolution is
+    stated for. None does so where a pass needs more than the part `LAST` of the budget.
+
+    Parameters
+    ----------
+    budget : int
+        Draws a side.
+    needed : callable
+        Draws a side that a pass needs, from the numbers of an output, see `auditor.evidence.power.draws_to_resolve`.
+
+    Notes
+    -----
+    Valid because: it is a choice of pairs by past draws, see `next_pair`.
+    """
+
+    def __init__(self, budget: int, needed: Callable[[int], float]) -> None:
+        self.most = LAST * budget
+        self.needed = needed
+        self._pair: int | None = None
+
+    def next_pair(self, learners: Sequence[EventLearner], left: int, chosen: int) -> int:
+        """Give the index of the pair that takes the last draws.
+
+        Before that it is ``chosen``.
+
+        Parameters
+        ----------
+        learners : sequence of EventLearner
+            One for each pair.
+        left : int
+            Draws a side that are left.
+        chosen : int
+            Index of the pair that is next otherwise.
+        """
+        if self._pair is None and left <= self.most:
+            k = max(range(len(learners)), key=lambda k: (learners[k].n, -k))
+            lacking = self.needed(learners[k].reservoir.width) - learners[k].n
+            if 0 < lacking <= left <= lacking + CHUNK * learners[k].n:
+                self._pair = k
+        return chosen if self._pair is None else self._pair
 
 
 def next_pair(

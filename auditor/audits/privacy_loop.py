@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,18 +17,25 @@ from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.dependence import Trace, looked_at
 from auditor.audits.independence import COMPARISONS
 from auditor.audits.loop import ChunkLoop, ChunkRule
-from auditor.audits.pair_search import AT_ONCE, FIRST_OF_MANY, ExclusiveOutputs, next_pair
+from auditor.audits.pair_search import AT_ONCE, FIRST_OF_MANY, ExclusiveOutputs, LastDraws, next_pair
 from auditor.datasets import Pair
 from auditor.errors import SpecificationError, check_alpha, check_positive
 from auditor.events.cause_kinds import read_kinds
 from auditor.events.classifier import Learners, fitters_of
 from auditor.events.elements import read_once
-from auditor.events.event_learner import Chain, EventLearner
+from auditor.events.event_learner import RESERVOIR, Chain, EventLearner
 from auditor.events.ignored_causes import find_kept_without
 from auditor.events.learner_state import restore_state
 from auditor.events.log_likelihood_ratio import own_ratio
 from auditor.evidence.lower_bound import rejects_below
-from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_that_count, find_resolution, flag_probability
+from auditor.evidence.power import (
+    PROBABILITIES,
+    RESOLVED,
+    draws_that_count,
+    draws_to_resolve,
+    find_resolution,
+    flag_probability,
+)
 from auditor.evidence.two_sample_bet import Chunk, Stake, Wealth, worst_counts
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import FIXED_SIZE, usual_level
@@ -530,12 +538,15 @@ def collect_evidence(
     often = settings.stop == "verdict" and not sampler.scattered
     usual = CHUNKS_OF_MANY if len(pairs) > AT_ONCE and not settings.even else CHUNKS
     promising = settings.promising(guarantee.level)
+    last = make_last_draws(guarantee, settings) if len(pairs) > 1 else None
     refuted_before, pending = rejected, evidence.past.pending
     if refuted_before and settings.stop == "verdict" and evidence.past.memory and pending is None:
         return evidence
     for chunk in loop:
         if pending is None:
             k = next_pair(evidence.learners, usual.first, settings.even, exclusive, promising)
+            if last is not None:
+                k = last.next_pair(evidence.learners, loop.left, k)
         else:
             k = pending.pair
         learner = evidence.learners[k]
@@ -583,6 +594,25 @@ def collect_evidence(
         learner.learn(rejected)
     evidence.truncated_by = loop.truncated_by
     return evidence
+
+
+def make_last_draws(guarantee: Guarantee, settings: Settings) -> LastDraws:
+    """Make the rule for the last draws of a budget.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The claim.
+    settings : Settings
+        Budget, level, and the level that a pass is to resolve.
+    """
+
+    @cache
+    def needed(width: int) -> float:
+        count = partial(draws_that_count, width=width, learned_from=RESERVOIR)
+        return draws_to_resolve(settings.wanted(guarantee.level), guarantee, settings.alpha, count)
+
+    return LastDraws(settings.draws // 2, needed)
 
 
 def _cells(

@@ -26,12 +26,14 @@ from auditor.audits.pair_search import (
     EVEN,
     EVEN_OF_FEW,
     EXCLUSIVE,
+    LAST,
     LEAST,
     OPENING,
     OPENING_EARLY,
     SHOWN,
     SHOWN_APART,
     ExclusiveOutputs,
+    LastDraws,
     keep_affordable,
     next_pair,
 )
@@ -397,6 +399,26 @@ def test_of_many_pairs_the_most_hopeful_has_most_draws_and_none_is_left_behind()
     mean = sum(found) / 200
     assert min(found) >= 0.8 * EVEN * mean
     assert max(n for k, n in enumerate(found) if k != 150) <= 1.3 * EVEN * mean
+
+
+@pytest.mark.parametrize("pairs", [5, 64])
+@pytest.mark.parametrize(("hopes", "needed"), [(0, 20_000), (0, 40_000), (3, 20_000)])
+def test_one_of_equally_hopeful_pairs_has_what_a_pass_needs_at_last(pairs: int, hopes: float, needed: int) -> None:
+    budget = 100_000
+    drawn = {}
+    for last in (None, LastDraws(budget, lambda width: needed)):
+        learners, used = [learner(0, 1.0 + hopes * (k == 3)) for k in range(pairs)], 0
+        while used < budget:
+            k = next_pair(learners, FIRST)
+            k = k if last is None else last.next_pair(learners, budget - used, k)
+            n = min(CHUNKS.size(learners[k].n), budget - used)
+            learners[k].n, used = learners[k].n + n, used + n
+        drawn[last is not None] = sorted(one.n for one in learners)
+    if needed > LAST * budget or drawn[False][-1] >= needed:
+        assert drawn[True] == drawn[False]
+    else:
+        assert needed <= drawn[True][-1] < 1.1 * needed
+        assert drawn[True][0] > (1 - LAST) * drawn[False][0]
 
 
 def drawn(x: list[int], y: list[int], hope: float = 1.0) -> EventLearner:
