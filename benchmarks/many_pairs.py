@@ -11,6 +11,7 @@ import math
 import statistics
 import time
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +22,10 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor import Pair, PureDP
+from auditor import Pair, PureDP, Verdict
+from auditor.audits.context import Question
 from auditor.audits.pair_search import keep_affordable
+from auditor.audits.privacy import run_audit
 from auditor.audits.privacy_loop import Settings, collect_evidence
 from auditor.evidence.power import divergence_rate
 from auditor.targets.sampler import Sampler
@@ -44,6 +47,8 @@ _KNOWN = 101
 #: Budgets of slow targets, both sides.
 SLOW = (1_000, 2_000, 4_000)
 CLAIM = PureDP(1.0)
+#: Claimed level of pairs that all show it, the level of the one that does not, and the draws of an attack by default.
+TIGHT, ABOVE, PASS_DRAWS = 0.5, 0.6, 400_000
 
 Mechanism = Callable[[Any, int, np.random.Generator], NDArray[np.int64]]
 
@@ -282,6 +287,37 @@ def slow_rows(audits: int) -> list[str]:
     return rows
 
 
+def audit_tight_pairs(pairs: int, seed: int, where: int) -> tuple[Verdict, float | None]:
+    """Verdict of an attack on pairs that show `TIGHT` exactly, but for one, and what it resolves."""
+
+    def mechanism(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        success = -math.expm1(-(ABOVE if int(data[1]) == where else TIGHT))
+        return int(data[0]) + rng.geometric(success, n) - rng.geometric(success, n)
+
+    settings = Settings(alpha=_LEVEL, draws=PASS_DRAWS, seed=seed, even=True)
+    result = run_audit(mechanism, PureDP(TIGHT), crowd(pairs), settings, Question("passes"))
+    return result.verdict, result.resolves
+
+
+def pass_rows(audits: int, jobs: int) -> list[str]:
+    """Table of what attacks on equally tight pairs come to; the same whatever the number of jobs."""
+    rows = [
+        "| pairs | one of them shows | consistent | inconclusive | violation | passes resolve |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    for pairs, defect in ((20, False), (64, False), (PAIRS, False), (64, True)):
+        places = spread(pairs, audits) if defect else [-1] * audits
+        done = Parallel(n_jobs=jobs)(delayed(audit_tight_pairs)(pairs, *one) for one in enumerate(places))
+        verdicts = Counter(verdict for verdict, _ in done)
+        resolved = [resolves for verdict, resolves in done if verdict == Verdict.CONSISTENT and resolves is not None]
+        counts = " | ".join(
+            str(verdicts[kind]) for kind in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE, Verdict.VIOLATION)
+        )
+        worst = f"at most {max(resolved):.2f}" if resolved else "–"
+        rows.append(f"| {pairs} | {ABOVE if defect else TIGHT:g} | {counts} | {worst} |")
+    return rows
+
+
 def cost_rows(draws: int) -> list[str]:
     """Table of the engine's own seconds and memory, on a mechanism that keeps its claim."""
     rows = ["| pairs | draws | chunks | seconds | microseconds a draw | MB kept |", "|---:|---:|---:|---:|---:|---:|"]
@@ -351,6 +387,15 @@ def document(options: argparse.Namespace) -> tuple[str, bool]:
         "",
         *slow_rows(options.searches),
         "",
+        "## Passes",
+        "",
+        f"What attacks say of pairs that all show ε = {TIGHT:g} exactly, as is claimed, or of which one shows "
+        f"ε = {ABOVE:g}: {options.passes} audits each, of {PASS_DRAWS:,} draws at alpha = {_LEVEL:g}. A pass has to "
+        f"resolve ε = {2 * TIGHT:g} on the pair with the most draws; the pairs are equally promising until the last "
+        "draws go to one of them (`auditor.audits.pair_search.LastDraws`).",
+        "",
+        *pass_rows(options.passes, options.jobs),
+        "",
         "## Time and memory",
         "",
         "The engine's own, of the last column above, and for a mechanism that keeps its claim (two-sided geometric "
@@ -374,11 +419,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--draws-a-side", type=int, default=6_500, help="budget of one of these")
     parser.add_argument("--searches", type=int, default=11, help="audits of each defect")
     parser.add_argument("--rare", type=int, default=100, help="audits of the rarest defect")
+    parser.add_argument("--passes", type=int, default=20, help="attacks on each list of equally tight pairs")
     parser.add_argument("--draws", type=int, default=200_000, help="budget of one of these, both sides")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes, but for medians and times")
     parser.add_argument("--out", type=Path, default=Path("reports/many_pairs.md"), help="Markdown file to write")
     options = parser.parse_args(arguments)
-    for name in ("audits", "draws_a_side", "searches", "rare", "draws", "jobs"):
+    for name in ("audits", "draws_a_side", "searches", "rare", "passes", "draws", "jobs"):
         if getattr(options, name) < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}")
     text, explained = document(options)
