@@ -215,7 +215,8 @@ class AuditResult:
     record : mapping
         All bets and counts: enough to compute wealth, verdict and bound again. A chunk is [pair, n, stakes], a stake
         [events, p, q, counts on x, counts on x']. Of conformity, a chunk is [draws so far, log wealth], and counts are
-        those when the evidence was largest, by dataset, view and cell.
+        those when the evidence was largest, by dataset, view and cell. Of a claim that could not be audited for another
+        reason than its target: ``failed``, which is "run".
     cells : mapping
         For a claim of conformity, what a plot shows: ``view`` and ``dataset`` in words, and for each cell its label,
         stated probability and count.
@@ -520,12 +521,15 @@ def explain_undecided(result: Mapping[str, Any]) -> str:
     why = str(result.get("message") or "no reason was given").strip()
     why += "" if why.endswith((".", "!", "?")) else "."
     if result["verdict"] == Verdict.ERROR:
-        return f"Could not be audited: {why} To do: mend what failed; {_CHECK}."
+        rest = "run it again" if (result.get("record") or {}).get("failed") == RUN_FAILED else _CHECK
+        return f"Could not be audited: {why} To do: mend what failed; {rest}."
     if result["verdict"] == Verdict.INCONCLUSIVE:
         return f"Nothing is decided: {why} To do: {_remedy(result)}."
     return ""
 
 
+#: What a record has where the run failed, not the target: a library is missing, too few draws, a worker was lost.
+RUN_FAILED = "run"
 #: What shows how a target answers, on the command line and in Python.
 _CHECK = "`dpaudit check TARGET` shows how a target answers, and --limit (limit=) gives its calls more time"
 #: What makes draws independent.

@@ -21,7 +21,7 @@ from auditor.audits.exact import audit_exactly
 from auditor.audits.privacy import run_audit
 from auditor.claims import Claim, registry
 from auditor.errors import SpecificationError
-from auditor.results import AuditResult, Verdict
+from auditor.results import RUN_FAILED, AuditResult, Verdict
 from auditor.runs.run import Run, settings_of
 from auditor.targets.prefetch import Ahead
 from auditor.targets.process_settings import keep_apart, limit_prints
@@ -181,4 +181,5 @@ def make_failure(run: Run, id_: str, alpha: float, message: str) -> AuditResult:
         expected=claim.draft.expected,
         title=claim.title,
         message=message,
+        record={"failed": RUN_FAILED},
     )

@@ -183,7 +183,10 @@ def test_too_few_draws_for_an_exponent_are_no_failure_of_ours(dpaudit: Command, 
     body += "    yield scaling(built, parameter='k', at=range(1, 41), exponent=1, measure=Quantile())\n"
     said = dpaudit("run", declare(tmp_path, body), "--draws", 32, "--jobs", 1, "--out", tmp_path / "out")
     assert said.code == 2, said
-    assert "Could not be audited: 32 draws are less than one at each of 40 values" in said.out
+    assert (
+        "Could not be audited: 32 draws are less than one at each of 40 values. To do: mend what failed; run it again."
+        in said.out
+    )
 
 
 def many(folder: Path, worse: bool) -> Path:

@@ -46,7 +46,16 @@ from auditor.report.comment import render_comment
 from auditor.report.html import MOST_FINDINGS, format_prose
 from auditor.report.results_schema import SHAPES, build_schema, describe_fields
 from auditor.report.view import ClaimView, RunView
-from auditor.results import DERIVED, AuditResult, Counterexample, Verdict, make_document, make_plain, write_json
+from auditor.results import (
+    DERIVED,
+    RUN_FAILED,
+    AuditResult,
+    Counterexample,
+    Verdict,
+    make_document,
+    make_plain,
+    write_json,
+)
 
 Results = dict[str, Any]
 PAIR = Pair(np.array([0]), np.array([1]), "one row, 0 against 1")
@@ -595,6 +604,7 @@ def test_extreme_numbers_render(fields: dict[str, Any]) -> None:
 UNDECIDED: list[tuple[dict[str, Any], str]] = [
     ({"verdict": "error", "message": "the target raised KeyError"}, "mend what failed; `dpaudit check TARGET`"),
     ({"verdict": "error", "message": "did it answer?"}, "mend what failed"),
+    ({"verdict": "error", "message": "no pandas", "record": {"failed": RUN_FAILED}}, "mend what failed; run it again."),
     (
         {"message": "a level below 3 might have been missed"},
         "draws (--draws, draws=) or ask for less (--detect, detect=)",
