@@ -212,6 +212,8 @@ def _copy_parts(value: Any) -> Any:
         return value if PLAIN.issuperset(map(type, value)) else tuple([_copy_parts(part) for part in value])
     if kind is Typed:
         return Typed(value.kind, _copy_parts(value.value))
+    if isinstance(value, np.generic) and not isinstance(value, np.void):  # nothing can change these
+        return value
     if isinstance(value, list | tuple | dict | set | np.ndarray):
         try:
             return copy.deepcopy(value)

@@ -230,6 +230,20 @@ def test_outputs_are_kept_as_they_were_returned(kind: str) -> None:
     assert hash_outputs([*first, *later]).tolist() == hash_outputs(list(expected)).tolist()
 
 
+@pytest.mark.parametrize("kind", [np.longdouble, np.float32, np.complex64, np.bool_, "M8[D]"], ids=str)
+@pytest.mark.parametrize("inside", [False, True])
+def test_numbers_of_numpy_of_any_type_are_outputs(kind: Any, inside: bool) -> None:
+    numbers = np.arange(3).astype(kind)
+
+    def write(number: Any) -> Any:
+        return {"a": [number, None]} if inside else number
+
+    fresh = iter(numbers)
+    drawn = Sampler(one_draw(lambda data, rng: write(next(fresh))), 0, "k").draw(0, 3, "x")
+    assert hash_outputs(drawn).tolist() == hash_outputs(as_batch([write(number) for number in numbers], 3)).tolist()
+    assert len(set(hash_outputs(drawn))) == len(set(numbers.tolist()))
+
+
 @pytest.mark.parametrize("shape", [(5,), (5, 2), (5, 2, 2)])
 def test_an_array_that_a_target_fills_again_is_copied(shape: tuple[int, ...]) -> None:
     buffer = np.zeros(shape)
