@@ -15,7 +15,7 @@ from auditor.datasets.labels import ReplaceCell, ReplaceLabel
 from auditor.datasets.pandas_types import is_frame
 from auditor.datasets.records import AddRemoveAnyOrder, AddRemoveOne, ReplaceOne, reverse_pairs
 from auditor.datasets.relation import Pair, Relation
-from auditor.datasets.rows import count_rows, find_ends, make_rows, rows_of, same_row, with_entry
+from auditor.datasets.rows import count_rows, find_ends, make_rows, rows_with_labels, same_row, with_entry
 from auditor.datasets.users import PerUser
 from auditor.errors import SpecificationError
 
@@ -423,7 +423,7 @@ def hash_dataset(data: Any) -> Any:
     if isinstance(data, np.ndarray) and data.dtype != object:
         return (data.dtype.str, data.shape, data.tobytes())
     if is_frame(data):
-        return (repr(list(data.columns)), repr(list(data.dtypes)), repr(rows_of(data)))
+        return (repr(list(data.columns)), repr(list(data.dtypes)), *map(hash_dataset, rows_with_labels(data)))
     if isinstance(data, list | tuple | np.ndarray):
         return (type(data).__name__, *map(hash_dataset, data))
     return repr(data)

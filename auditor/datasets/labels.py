@@ -14,6 +14,7 @@ from auditor.datasets.relation import Pair
 from auditor.datasets.rows import (
     are_records,
     find_column,
+    find_differing_labels,
     find_ends,
     get_entry,
     join_entries,
@@ -63,7 +64,7 @@ class ReplaceLabel:
         """Places beside the label in which row k differs."""
         data = pair.x
         if isinstance(data, dict) or (
-            (isinstance(data, np.ndarray) or is_frame(data)) and not (data.ndim == 1 and data.dtype == object)
+            (isinstance(data, np.ndarray) or is_frame(data)) and not (data.ndim == 1 and data.dtype.kind in "OV")
         ):
             label: int | str = find_column(data, self.label)
             names = list_columns(data) or list(range(np.asarray(data).shape[1]))
@@ -74,7 +75,8 @@ class ReplaceLabel:
         get_entry(b, label)
         own = label if isinstance(a, Mapping) else range(len(a))[int(label)] if len(a) == len(b) else None
         found = [place for place in _find_changed_entries(a, b) if place != own]
-        return [names[p] for p in found] if names and not isinstance(a, Mapping) and own is not None else found
+        found = [names[p] for p in found] if names and not isinstance(a, Mapping) and own is not None else found
+        return found + _find_changed_index(pair)
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
         """Pairs whose label goes from the first value to the last.
@@ -125,7 +127,7 @@ class ReplaceCell:
         a, b = rows_of(slice_rows(pair.x, k, k + 1))[0], rows_of(slice_rows(pair.y, k, k + 1))[0]
         if not are_records([a, b]):
             return
-        changed = _find_changed_entries(a, b)
+        changed = _find_changed_entries(a, b) + _find_changed_index(pair)
         if len(changed) != 1:
             raise SpecificationError(
                 f"{pair.name}: not neighbours under {self.name}: row {k} differs in {', '.join(map(str, changed))}, "
@@ -154,6 +156,12 @@ class ReplaceCell:
                     a[index], b[index] = (with_entry(base[index], place, end) for end in ends)
                     what = f"{name}, entry {place} of row {index} replaced"
                     yield Pair(make_rows(values, a), make_rows(values, b), what)
+
+
+def _find_changed_index(pair: Pair) -> list[Any]:
+    """The index, if it is no number of a row and differs in some row."""
+    tables = is_frame(pair.x) and is_frame(pair.y)
+    return ["the index"] if tables and find_differing_labels(pair.x, pair.y).any() else []
 
 
 def _find_changed_entries(a: Any, b: Any) -> list[Any]:

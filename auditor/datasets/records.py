@@ -18,7 +18,7 @@ from auditor.datasets.rows import (
     make_bases,
     make_rows,
     reverse_rows,
-    rows_of,
+    rows_with_labels,
     same_columns,
     slice_rows,
 )
@@ -180,7 +180,7 @@ class AddRemoveAnyOrder(AddRemoveOne):
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
         self._count_rows(pair)
-        rows, others = (Counter(map(key_of_row, rows_of(data))) for data in (pair.x, pair.y))
+        rows, others = (Counter(map(key_of_row, rows_with_labels(data))) for data in (pair.x, pair.y))
         extra = sum(((rows - others) + (others - rows)).values())
         if extra != 1:
             raise SpecificationError(

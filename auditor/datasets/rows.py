@@ -68,7 +68,7 @@ def find_differing_rows(x: Any, y: Any) -> NDArray[np.bool_]:
     Parameters
     ----------
     x, y : array, DataFrame, list, tuple or dict of equally long arrays
-        Datasets of one length.
+        Datasets of one length. The index of a DataFrame counts, but for numbers of rows without a name.
     """
     if isinstance(x, set | frozenset) or isinstance(y, set | frozenset):
         raise SpecificationError(UNORDERED)
@@ -77,7 +77,7 @@ def find_differing_rows(x: Any, y: Any) -> NDArray[np.bool_]:
         return np.asarray(np.any(differing, axis=0), bool)
     if is_frame(x) and is_frame(y):
         columns = [find_differing_rows(x.iloc[:, k], y.iloc[:, k]) for k in range(x.shape[1])]
-        return np.asarray(np.any(columns, axis=0), bool) if columns else np.zeros(len(x), dtype=bool)
+        return np.asarray(np.any([*columns, find_differing_labels(x, y)], axis=0), bool)
     if is_series(x) and is_series(y):
         # Nullable types have objects that `==` does not compare, and numbers that are no floats.
         return find_differing_rows(*(part.to_numpy() if _is_of_numpy(part) else part.tolist() for part in (x, y)))
@@ -85,6 +85,33 @@ def find_differing_rows(x: Any, y: Any) -> NDArray[np.bool_]:
         same = (x == y) | ((x != x) & (y != y))
         return np.asarray(~same.all(axis=tuple(range(1, x.ndim))))
     return np.array([not same_row(a, b) for a, b in zip(rows_of(x), rows_of(y), strict=True)], dtype=bool)
+
+
+def find_differing_labels(x: Any, y: Any) -> NDArray[np.bool_]:
+    """Rows in which the indices of two DataFrames differ.
+
+    None where both indices are numbers of rows without a name.
+
+    Parameters
+    ----------
+    x, y : DataFrame
+        Datasets of one length, whose indices have the same names.
+    """
+    if not (_has_labels(x) or _has_labels(y)):
+        return np.zeros(len(x), dtype=bool)
+    levels = [find_differing_rows(*part) for part in zip(_list_labels(x), _list_labels(y), strict=True)]
+    return np.asarray(np.any(levels, axis=0), bool)
+
+
+def _has_labels(frame: Any) -> bool:
+    """Whether the index of a DataFrame holds more than numbers of rows without a name."""
+    named = any(name is not None for name in frame.index.names)
+    return named or bool(len(frame) and frame.index.dtype.kind not in "iu")
+
+
+def _list_labels(frame: Any) -> list[Any]:
+    """Levels of the index of a DataFrame, as columns."""
+    return [frame.index.get_level_values(k).to_series() for k in range(frame.index.nlevels)]
 
 
 def _are_comparable(x: NDArray[Any], y: NDArray[Any]) -> bool:
@@ -210,6 +237,17 @@ def rows_of(data: Any) -> list[Any]:
     return list(data.tolist()) if isinstance(data, np.ndarray) else list(data)
 
 
+def rows_with_labels(data: Any) -> list[Any]:
+    """List the rows, those of a DataFrame with what its index holds.
+
+    Numbers of rows without a name are left out.
+    """
+    rows = rows_of(data)
+    if not is_frame(data) or not _has_labels(data):
+        return rows
+    return list(zip(rows, data.index.tolist(), strict=True))
+
+
 def same_row(a: Any, b: Any) -> bool:
     """Whether two rows are equal.
 
@@ -280,7 +318,8 @@ def _is_missing(value: Any) -> bool:
 def same_columns(x: Any, y: Any) -> None:
     """Raise `SpecificationError` if two datasets have different columns.
 
-    So do dicts of arrays that differ in a member that belongs to no row.
+    So do DataFrames whose indices have different names, and dicts of arrays that differ in a member that belongs to no
+    row.
 
     Parameters
     ----------
@@ -294,8 +333,12 @@ def same_columns(x: Any, y: Any) -> None:
         for name in x.keys() - names:
             if not same_row(x[name], y[name]):
                 raise SpecificationError(f"the datasets differ in {name!r}, which is no array with an entry a row")
-    if is_frame(x) and is_frame(y) and list(x.columns) != list(y.columns):
-        raise SpecificationError(f"the datasets have different columns: {list(x.columns)} and {list(y.columns)}")
+    if is_frame(x) and is_frame(y):
+        if list(x.columns) != list(y.columns):
+            raise SpecificationError(f"the datasets have different columns: {list(x.columns)} and {list(y.columns)}")
+        own, other = list(x.index.names), list(y.index.names)
+        if own != other:
+            raise SpecificationError(f"the datasets have different names of the index: {own} and {other}")
 
 
 def one_kind(x: Any, y: Any) -> None:

@@ -155,7 +155,8 @@ class PerUser:
 
     def _build(self, values: Sequence[Any], rows: list[tuple[int, Any]]) -> Any:
         if are_records(values):
-            return make_rows(values, [with_entry(row, self.key, user) for user, row in rows])
+            domain = [with_entry(row, self.key, 0) for row in values]  # a key may have been a sequence
+            return make_rows(domain, [with_entry(row, self.key, user) for user, row in rows])
         users, entries = [user for user, _ in rows], [value for _, value in rows]
         return join_entries(users, entries, self.key, "value", ([0], values))
 

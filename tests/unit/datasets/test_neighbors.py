@@ -17,6 +17,7 @@ from auditor import (
     AddRemoveOne,
     AnswersWithin,
     EdgeNeighbors,
+    Group,
     NodeNeighbors,
     Pair,
     PerUser,
@@ -153,6 +154,36 @@ def test_the_index_of_a_frame_does_not_matter() -> None:
     one, other = frame((1, "a"), (2, "b")), frame((1, "a"), (3, "b"))
     other.index = pd.Index([7, 9])
     ReplaceOne().check(Pair(one, other))
+
+
+@pytest.mark.parametrize(
+    "index", [["u", "v"], pd.Index([7, 9], name="user"), [0.5, 1.0], [("u", 1), ("v", 2)]], ids=repr
+)
+@pytest.mark.parametrize(
+    "relation", [ReplaceOne(), ReplaceLabel(), ReplaceCell(), AddRemoveOne(), AddRemoveAnyOrder(), Group(1)], ids=repr
+)
+def test_but_names_of_rows_are_data(index: Any, relation: Relation) -> None:
+    gone = isinstance(relation, AddRemoveOne)
+    one, other = frame((1, "a"), (2, "b")), frame((1, "a"), (2, "c"))
+    one.index = other.index = index
+    relation.check(Pair(one, other.iloc[:1] if gone else other))
+    if not isinstance(index, pd.Index):
+        index = pd.Index(index)
+    one.index, other.index = index[::-1], index
+    with pytest.raises(SpecificationError, match=r"not neighbours|group of 1 apart"):
+        relation.check(Pair(one, other.iloc[:1] if gone else other))
+    other.index = index.set_names(["person"] * index.nlevels)
+    with pytest.raises(SpecificationError, match=r"different names of the index: .* and \['person'"):
+        relation.check(Pair(one, other.iloc[:1] if gone else other))
+
+
+def test_a_label_or_cell_and_the_name_of_its_row_are_two() -> None:
+    one, other = frame((1, "a"), (2, "b")), frame((1, "a"), (2, "c"))
+    one.index, other.index = pd.Index(["u", "v"]), pd.Index(["u", "w"])
+    ReplaceOne().check(Pair(one, other))
+    for relation in (ReplaceLabel(), ReplaceCell()):
+        with pytest.raises(SpecificationError, match=r"row 1 differs in .*the index"):
+            relation.check(Pair(one, other))
 
 
 # -------------------------------------------------------------------------- add or remove one
@@ -640,6 +671,12 @@ def test_patterns_of_labels_reach_the_ends_and_equal_features() -> None:
     assert {int(np.flatnonzero((pair.x != pair.y).any(axis=1))[0]) for pair in pairs} == {0, 2, 4}
     assert {len(np.unique(pair.x[:, 0])) for pair in pairs} == {1, 5}
     assert {int(pair.x[:, 1].sum()) for pair in pairs} >= {0, 4}  # all labels low, all but one high
+
+
+def test_a_key_may_stand_in_the_place_of_a_sequence() -> None:
+    pairs = hard_pairs(PerUser(), [[[1, 2], [3, 4]], [[0, 0], [1, 1]]], 3)
+    assert pairs
+    assert pairs[0].x == [[0, [3, 4]], [1, [3, 4]], [2, [3, 4]]]
 
 
 def test_patterns_of_users_have_light_heavy_scattered_and_lone_users() -> None:
