@@ -101,17 +101,27 @@ def _like_frame(example: pd.DataFrame) -> RowSource:
 def _like_array(example: np.ndarray[Any, np.dtype[Any]]) -> RowSource:
     require_library("pandas", "rows like those of an example")
     import pandas as pd
+    from hypothesis import strategies as st
 
     if example.ndim > 2:
         raise SpecificationError(f"an example array must have one or two axes, got shape {example.shape}")
+    if isinstance(example, np.ma.MaskedArray):
+        raise SpecificationError(f"an example array must have no mask, got {example!r}")
+
+    def column(entries: np.ndarray[Any, np.dtype[Any]]) -> SearchStrategy[Any]:
+        if entries.dtype.kind in "mM":  # numpy makes no times from pandas' NaT
+            return st.sampled_from(list(entries))
+        return _column(pd.Series(entries))
 
     def array(rows: list[Any]) -> np.ndarray[Any, np.dtype[Any]]:
         return np.array(rows, dtype=example.dtype).reshape(len(rows), *example.shape[1:])
 
-    if example.ndim == 1:
-        row = _column(pd.Series(example))
+    if example.dtype.names:
+        row = _records([column(example[name]) for name in example.dtype.names], example.tolist(), tuple)
+    elif example.ndim == 1:
+        row = column(example)
     else:
-        row = _records([_column(pd.Series(column)) for column in example.T], example.tolist(), tuple)
+        row = _records([column(entries) for entries in example.T], example.tolist(), tuple)
     return RowSource(row, lambda x, y: (array(x), array(y)), example)
 
 
@@ -147,9 +157,11 @@ def _column(values: pd.Series[Any]) -> SearchStrategy[Any]:
     known = values[~values.isna()]
     found: list[SearchStrategy[Any]] = []
     if isinstance(values.dtype, pd.CategoricalDtype):
-        found.append(st.sampled_from(values.dtype.categories.tolist()))
-    elif len(known):
-        found.append(st.sampled_from(known.drop_duplicates().tolist()))
+        observed = values.dtype.categories.tolist()
+    else:
+        observed = _list_distinct(known)
+    if observed:
+        found.append(st.sampled_from(observed))
     if types.is_bool_dtype(values.dtype):
         found.append(st.booleans())
     elif types.is_integer_dtype(values.dtype) and len(known):
@@ -161,3 +173,11 @@ def _column(values: pd.Series[Any]) -> SearchStrategy[Any]:
     if len(known) < len(values):
         found.append(st.just(values[values.isna()].iloc[0]))
     return st.one_of(found)
+
+
+def _list_distinct(values: pd.Series[Any]) -> list[Any]:
+    """Values of a column, each once where pandas can compare them."""
+    try:
+        return list(values.drop_duplicates().tolist())
+    except (TypeError, NotImplementedError):  # such as lists of Arrow
+        return list(values.tolist())

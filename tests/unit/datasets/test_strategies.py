@@ -60,6 +60,9 @@ ANY: list[Any] = [
     [(1, "a"), (2, "b")],
     [[1, 0], [2, 1]],
     ["a", ["b", "c"], None],
+    np.array(["2020-01-01", "NaT"], dtype="M8[D]"),
+    np.array([(1, 2.5), (3, 4.5)], dtype=[("u", "i4"), ("v", "f8")]),
+    pd.DataFrame({"a": pd.Categorical([None, None]), "b": [1, 2]}),
 ]
 CASES: list[tuple[Relation, Any]] = [
     *((ReplaceOne(), rows) for rows in ANY),
@@ -76,6 +79,7 @@ CASES: list[tuple[Relation, Any]] = [
     (PerUser("user", "replace", 2), DICTS),
     (PerUser(0, "add-remove"), TUPLES),
     (PerUser(0, "replace", 1), TUPLES),
+    (ReplaceLabel(), np.array([(1, 2.5), (3, 4.5)], dtype=[("u", "i4"), ("v", "f8")])),
     (EdgeNeighbors(), None),
     (NodeNeighbors(), None),
     (NodeNeighbors("add-remove"), None),
@@ -186,6 +190,7 @@ def test_what_breaks_mechanisms_is_generated(name: str) -> None:
         (ReplaceOne(), [], {}, "needs rows, got []"),
         (ReplaceOne(), np.zeros((0, 3)), {}, "needs rows"),
         (ReplaceOne(), np.zeros((2, 2, 2)), {}, "(2, 2, 2)"),
+        (ReplaceOne(), np.ma.array([1, 2], mask=[False, True]), {}, "no mask, got masked_array"),
         (EdgeNeighbors(), [1, 2], {}, "rows=[1, 2]"),
         (ReplaceOne(), [1, 2], {"min_size": -1}, "got -1 and 8"),
         (ReplaceOne(), [1, 2], {"min_size": 5, "max_size": 4}, "got 5 and 4"),
