@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.datasets.pandas_types import find_pandas, is_frame
+from auditor.datasets.pandas_types import find_pandas, is_frame, is_named_type
 from auditor.errors import SpecificationError, require_library
 
 if TYPE_CHECKING:
@@ -216,6 +216,8 @@ def _encode_column(column: pd.Series[Any], other: Callable[[Any], Any] | None) -
         }
     if isinstance(column.dtype, np.dtype):
         return encode_value(column.to_numpy(), other)
+    if not is_named_type(column.dtype):
+        raise NotStorableError(f"a column of type {column.dtype}")
     values = [None if missing else v for v, missing in zip(column.tolist(), column.isna(), strict=True)]
     return {"extension": str(column.dtype), "values": encode_value(values, other)}
 

@@ -47,6 +47,16 @@ def is_index(value: Any) -> TypeGuard[pd.Index[Any]]:
     return pandas is not None and isinstance(value, pandas.Index)
 
 
+def is_named_type(dtype: Any) -> bool:
+    """Whether a column's type can be made again from its name."""
+    import pandas as pd  # takes longer to import than all the rest together
+
+    try:
+        return bool(pd.api.types.pandas_dtype(str(dtype)) == dtype)
+    except (TypeError, NotImplementedError):  # such as decimals of Arrow
+        return False
+
+
 def is_na(value: Any) -> bool:
     """Whether a value is None or pandas' NA or NaT."""
     pandas = find_pandas()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.datasets import Pair
-from auditor.datasets.pandas_types import is_frame
+from auditor.datasets.pandas_types import find_pandas, is_frame, is_named_type
 from auditor.datasets.rows import count_rows, has_rows
 from auditor.privacy.guarantees import Guarantee
 
@@ -24,6 +24,8 @@ _RUN = 6
 _PERIODS = 4
 #: Characters of a dataset, or of a row, that are shown in a line.
 _LINE = 100
+#: Modules of Python whose objects datasets may hold.
+_MODULES = ("datetime", "decimal", "fractions", "uuid", "zoneinfo")
 #: Rows that are shown of those in which two datasets differ.
 _MOST_ROWS = 3
 
@@ -53,7 +55,19 @@ def python_of(data: Any) -> str:
         return "np.nan" if math.isnan(data) else "np.inf" if data > 0 else "-np.inf"
     if isinstance(data, np.bool_ | np.integer | np.floating):
         return f"np.{data.dtype.name}({python_of(data.item())})"
-    return repr(data)
+    return _object_text(data)
+
+
+def _object_text(value: Any) -> str:
+    """The repr of an object, with the module where its class writes none."""
+    text, kind = repr(value), type(value)
+    if (pandas := find_pandas()) is not None and (value is pandas.NA or value is pandas.NaT):
+        return f"pd.{kind.__name__.removesuffix('Type')}"
+    if not text.startswith(f"{kind.__name__}("):
+        return text
+    if kind.__module__.partition(".")[0] == "pandas":
+        return f"pd.{text}"
+    return f"{kind.__module__}.{text}" if kind.__module__ in _MODULES else text
 
 
 def _row_text(parts: list[str], is_tuple: bool = False) -> str:
@@ -163,7 +177,13 @@ def _frame_text(frame: pd.DataFrame) -> str:
             parts.append(f"{python_of(label)}: {_array_text(column.to_numpy())}")
             continue
         if not isinstance(column.dtype, np.dtype):
-            values = [None if pd.isna(v) else v for v in values]
+            if not is_named_type(column.dtype):
+                return repr(frame)
+            values = [None if missing else v for v, missing in zip(values, column.isna(), strict=True)]
+            # A text of a time does not say its unit.
+            if pd.DataFrame({0: values}).dtypes.iloc[0] != column.dtype or column.dtype.kind == "M":
+                parts.append(f"{python_of(label)}: pd.array({python_of(values)}, dtype={str(column.dtype)!r})")
+                continue
         parts.append(f"{python_of(label)}: {python_of(values)}")
         if pd.DataFrame({0: values}).dtypes.iloc[0] != column.dtype:
             types[label] = column.dtype
@@ -199,8 +219,9 @@ def python_of_pair(pair: Pair) -> tuple[str, str] | None:
 
 
 def list_imports(text: str) -> list[str]:
-    """Imports of the libraries that an expression of `python_of` uses."""
-    return [f"import {module}" for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")) if mark in text]
+    """Imports of the modules that an expression of `python_of` uses."""
+    marks = {"numpy as np": "np.", "pandas as pd": "pd.", **{name: f"{name}." for name in _MODULES}}
+    return [f"import {module}" for module, mark in marks.items() if mark in text]
 
 
 def describe_counts(counts: EventCounts, event: str, second: str = "x'") -> str:

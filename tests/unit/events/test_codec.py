@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import types
 import typing
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from auditor.audits.counterexamples.snippet import python_of
+from auditor import Pair
+from auditor.audits.counterexamples.snippet import list_imports, python_of, python_of_pair
 from auditor.datasets.json_codec import data_from_json, data_to_json, same_data
 from auditor.errors import SpecificationError
 from auditor.events.codec import OBJECTS, chain_from_json, chain_to_json, check_keys, list_event_classes
@@ -229,6 +233,15 @@ DATASETS: dict[str, Any] = {
     "picked rows": pd.DataFrame({"a": [1, 2, 3]}).iloc[[0, 2]],
     "numbered columns": pd.DataFrame([[1, 2.5]]),
     "one frame of one kind": pd.DataFrame({"a": ["x"] * 30}),
+    "large and missing": pd.DataFrame({"a": pd.array([2**60 + 1, None], dtype="Int64")}),
+}
+#: Datasets that Python can show and JSON does not hold.
+SHOWN = {
+    "zone": pd.DataFrame({"at": pd.to_datetime(["2024-10-27 02:30"]).as_unit("ns").tz_localize("UTC")}),
+    "months": pd.DataFrame({"in": pd.period_range("2020-01", periods=2, freq="M")}),
+    "intervals": pd.DataFrame({"age": pd.interval_range(0, 2)}),
+    "amounts": pd.DataFrame({"pay": [Decimal("1.10"), None]}),
+    "days": [datetime.date(2020, 1, 1), Fraction(1, 3), pd.Timestamp("2020-01-01"), pd.NaT, pd.NA],
 }
 
 
@@ -240,10 +253,29 @@ def test_datasets_come_back_as_they_were(name: str) -> None:
     assert same_data(data_from_json(through_json(record)), data)
 
 
-@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize("name", [*DATASETS, *SHOWN])
 def test_python_of_a_dataset_evaluates_to_it(name: str) -> None:
-    data = DATASETS[name]
-    assert same_data(eval(python_of(data), {"np": np, "pd": pd}), data), python_of(data)
+    data = (DATASETS | SHOWN)[name]
+    text = python_of(data)
+    known: dict[str, Any] = {}
+    exec("\n".join(list_imports(text)), known)
+    again = eval(text, known)
+    if isinstance(data, pd.DataFrame):
+        pd.testing.assert_frame_equal(again, data)
+    else:
+        assert same_data(again, data) or repr(again) == repr(data), text
+
+
+def test_columns_whose_types_have_no_name_are_neither_stored_nor_pasted() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    columns: list[tuple[Any, list[Any]]] = [
+        (arrow.decimal128(5, 2), [Decimal("1.10"), None]),
+        (arrow.list_(arrow.int64()), [[1], [1, 2]]),
+    ]
+    for kind, values in columns:
+        data = pd.DataFrame({"a": pd.Series(values, dtype=pd.ArrowDtype(kind))})
+        assert data_to_json(data) is None
+        assert python_of_pair(Pair(data, data)) is None
 
 
 VALUES = st.recursive(
@@ -293,7 +325,7 @@ def test_datasets_that_are_too_large_are_not_stored() -> None:
     assert data_to_json(np.zeros(100), most=100) is not None
 
 
-@pytest.mark.parametrize("data", [[object()], {1, 2}, np.array([1j]), [pd.Timestamp("2020-01-01")]])
+@pytest.mark.parametrize("data", [[object()], {1, 2}, np.array([1j]), [pd.Timestamp("2020-01-01")], *SHOWN.values()])
 def test_datasets_without_exact_json_are_not_stored(data: Any) -> None:
     assert data_to_json(data) is None
 
