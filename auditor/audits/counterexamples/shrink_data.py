@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
@@ -15,7 +16,7 @@ from auditor.datasets.column_dicts import get_columns, is_column_dict
 from auditor.datasets.json_codec import same_data
 from auditor.datasets.pandas_types import is_frame
 from auditor.datasets.query_answers import read_answers
-from auditor.datasets.rows import count_rows, describe_kind, has_rows, rows_of
+from auditor.datasets.rows import count_rows, describe_kind, has_rows, rows_of, rows_with_labels
 from auditor.errors import SpecificationError
 
 T = TypeVar("T")
@@ -217,7 +218,7 @@ class _Rows:
         self._pool = _pool(pair, ()) if pool is None else pool
         rows = rows_of(self._pool)
         first: dict[str, int] = {}
-        places = [first.setdefault(repr(row), k) for k, row in enumerate(rows)]
+        places = [first.setdefault(text, k) for k, text in enumerate(_write_rows(self._pool))]
         self.x, self.y = tuple(places[:n]), tuple(places[n : n + m])
         own, given = set(places[: n + m]), list(dict.fromkeys(places[n + m :]))
         if given and own <= set(given):
@@ -320,6 +321,12 @@ class _Rows:
         return self._try_rows(x, y)
 
 
+def _write_rows(data: Any) -> list[str]:
+    """Texts of rows, equal for equal ones; arrays in them are not shortened."""
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        return [repr(row) for row in rows_with_labels(data)]
+
+
 def _shrunk_name(pair: Pair) -> str:
     return pair.name if pair.name.endswith(_SHRUNK) else pair.name + _SHRUNK
 
@@ -396,15 +403,15 @@ def places_of(pair: Pair, original: Pair) -> tuple[list[int], list[int], list[An
     if whole is None or part is None or type(whole) is not type(part):
         return None
     first: dict[str, int] = {}
-    for k, row in enumerate(rows_of(whole)):
-        first.setdefault(repr(row), k)
+    for k, text in enumerate(_write_rows(whole)):
+        first.setdefault(text, k)
     added: list[Any] = []
     places: list[int] = []
-    for row in rows_of(part):
-        if repr(row) not in first:
-            first[repr(row)] = count_rows(whole) + len(added)
+    for row, text in zip(rows_of(part), _write_rows(part), strict=True):
+        if text not in first:
+            first[text] = count_rows(whole) + len(added)
             added.append(row)
-        places.append(first[repr(row)])
+        places.append(first[text])
     n = count_rows(pair.x)
     return places[:n], places[n:], added
 
