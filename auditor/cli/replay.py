@@ -11,7 +11,7 @@ from auditor.audits.counterexamples.replay import Replayed, replay_event
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.claims import registry
 from auditor.datasets import Pair
-from auditor.datasets.files import read_data
+from auditor.datasets.files import read_pair
 from auditor.errors import SpecificationError, TargetError
 from auditor.results import choose_id
 from auditor.runs.diff import read_results
@@ -70,7 +70,7 @@ def draw_again(
     check_limit(limit)
     content = read_results(results)
     record = _choose_refuted(content["claims"], id_, results)
-    given = Pair(read_data(data), read_data(neighbor), "given pair") if data and neighbor else None
+    given = Pair(*read_pair(data, neighbor), "given pair") if data and neighbor else None
     about = content["manifest"]
     if target is not None:
         about = {**about, "target": target, "one_draw": one_draw, "arguments": arguments}

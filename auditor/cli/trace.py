@@ -55,7 +55,7 @@ def trace(
     from auditor.audits.replayed_draws import with_replay
     from auditor.audits.summary import explain
     from auditor.datasets import Pair
-    from auditor.datasets.files import read_data
+    from auditor.datasets.files import read_pair
     from auditor.privacy.guarantees import parse_claim
     from auditor.runs.run import exit_code
     from auditor.targets.raises import catch_exits
@@ -65,7 +65,7 @@ def trace(
 
     guarantee = parse_claim(claim)
     check_seed(seed)
-    pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
+    pair = Pair(*read_pair(data, neighbor), f"{data.name} against {neighbor.name}")
     if out is not None:
         make_folder(out)
     given = parse_arguments(arguments)

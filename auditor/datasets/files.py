@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +50,100 @@ def read_data(path: Path) -> Any:
         raise SpecificationError(f"data file {str(path)!r}: {error}") from error
     except RecursionError:
         raise SpecificationError(f"data file {str(path)!r} cannot be read: it is nested too deep") from None
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, TypeError, NotImplementedError) as error:  # types that pandas cannot make
         raise SpecificationError(f"data file {str(path)!r} cannot be read: {error}") from error
 
 
-def _read_csv(path: Path) -> Any:
+def read_pair(data: Path, neighbor: Path) -> tuple[Any, Any]:
+    """Read two datasets, with columns of the same types in both.
+
+    A file of text holds no types. Read by itself, a column of whole numbers is one of fractions where a single row has
+    a fraction or no number, so that neighbours would differ in more than that row.
+
+    Parameters
+    ----------
+    data, neighbor : Path
+        Files, see `read_data`. Types are shared between two of CSV or two of JSON; other files state theirs.
+
+    Returns
+    -------
+    tuple of two datasets
+        Whole numbers beside fractions or missing ones are floats, if all of them are floats exactly. Numbers beside
+        texts are texts in CSV, and entries of a list in JSON.
+
+    Raises
+    ------
+    SpecificationError
+        As `read_data`.
+    """
+    x, y = read_data(data), read_data(neighbor)
+    kinds = {path.suffix.lower() for path in (data, neighbor)}
+    if kinds == {".json"}:
+        return _share_types(x, y)
+    if kinds != {".csv"} or list(x.columns) != list(y.columns):
+        return x, y
+    types = {name: _common_type(x[name], y[name]) for name in x.columns if x[name].dtype != y[name].dtype}
+    texts = [name for name, kind in types.items() if kind is str]
+    if texts:
+        x, y = (_read_csv(path, texts) for path in (data, neighbor))
+    numbers = {name: kind for name, kind in types.items() if kind is not str}
+    return x.astype(numbers), y.astype(numbers)
+
+
+def _common_type(a: Any, b: Any) -> Any:
+    """Type for both of two columns of other types; of texts it is str."""
+    if not (len(a) and len(b)):
+        return (a if len(a) else b).dtype
+    known = [part for part in (a, b) if not part.isna().all()]
+    if all(part.dtype.kind in "iuf" for part in known):
+        return float if all(map(_are_floats, known)) else object
+    if all(isinstance(value, bool) for part in known for value in part.dropna()):
+        return object
+    return str
+
+
+def _are_floats(numbers: Any) -> bool:
+    """Whether all numbers are floats exactly."""
+    return all(math.isnan(v) or float(v) == v for v in numbers.tolist())
+
+
+def _share_types(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two datasets of JSON, with arrays of one type, or lists, in the same places."""
+    if isinstance(x, dict) and isinstance(y, dict):
+        shared = {name: _share_types(x[name], y[name]) for name in x.keys() & y.keys()}
+        first, second = ({name: pair[k] for name, pair in shared.items()} for k in (0, 1))
+        return {name: first.get(name, part) for name, part in x.items()}, {
+            name: second.get(name, part) for name, part in y.items()
+        }
+    if not all(isinstance(part, np.ndarray | list) for part in (x, y)):
+        return x, y
+    if not (len(x) and len(y)):
+        return _like(x, y), _like(y, x)
+    if isinstance(x, list) or isinstance(y, list):
+        return _list(x), _list(y)
+    if x.dtype == y.dtype or not (_are_floats(x.ravel()) and _are_floats(y.ravel())):
+        return x, y
+    return x.astype(float), y.astype(float)
+
+
+def _like(part: Any, other: Any) -> Any:
+    """A dataset without rows as one of the kind of another; one with rows as it is."""
+    return part if len(part) else other[:0]
+
+
+def _list(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else list(part.tolist())
+
+
+def _read_csv(path: Path, texts: Sequence[str] = ()) -> Any:
     require_library("pandas", "CSV files")
     import pandas as pd  # takes longer to import than all the rest together
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(path, index_col=False)  # else the first cells of longer rows were names of rows
+            # Without index_col=False the first cells of longer rows were names of rows.
+            return pd.read_csv(path, index_col=False, dtype=dict.fromkeys(texts, str))
     except pd.errors.ParserWarning:
         raise SpecificationError(
             "rows have more cells than the heading: cells are separated by commas, decimals by points, and each column "

@@ -35,7 +35,7 @@ from auditor.cli.commands import hide_prints
 from auditor.cli.one_result import name_result
 from auditor.datasets import AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs, relation_named
 from auditor.datasets.crafted_pairs import hard_pairs
-from auditor.datasets.files import parse_domain, read_data
+from auditor.datasets.files import parse_domain, read_pair
 from auditor.datasets.pandas_types import is_frame
 from auditor.datasets.query_answers import read_answers
 from auditor.datasets.rows import count_rows, describe_kind, has_rows
@@ -81,7 +81,7 @@ def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
     Parameters
     ----------
     data, neighbor : Path
-        Files of the two datasets, see `auditor.datasets.files.read_data`.
+        Files of the two datasets, see `auditor.datasets.files.read_pair`.
     relation : Relation or None
         What the datasets have to satisfy, where they have what it is about, see `explain_unchecked`; None checks
         nothing.
@@ -91,7 +91,7 @@ def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
     SpecificationError
         If a file cannot be read, or the datasets are not neighbours. Their values are not shown.
     """
-    pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
+    pair = Pair(*read_pair(data, neighbor), f"{data.name} against {neighbor.name}")
     kinds = f"{describe_kind(pair.x)} and {describe_kind(pair.y)}"
     alike = has_rows(pair.x) == has_rows(pair.y) and isinstance(pair.x, dict) == isinstance(pair.y, dict)
     if not alike and (relation is not None or (pair.x is not None and pair.y is not None)):

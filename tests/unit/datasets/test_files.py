@@ -15,7 +15,7 @@ from auditor import AddRemoveOne, AnswersWithin, Pair, PerUser, ReplaceLabel, Re
 from auditor.audits.counterexamples.shrink_data import explain_kept, pair_at, places_of, smaller_pair
 from auditor.audits.counterexamples.snippet import python_of, show_data
 from auditor.datasets import Group, Relation
-from auditor.datasets.files import read_data
+from auditor.datasets.files import read_data, read_pair
 from auditor.datasets.json_codec import data_from_json, data_to_json, same_data
 from auditor.datasets.rows import count_rows, has_rows, rows_of, select_rows, slice_rows
 from auditor.errors import SpecificationError
@@ -73,6 +73,14 @@ def test_parquet_is_read_by_pandas_where_pyarrow_is(tmp_path: Path, monkeypatch:
     assert read_data(file) is frame
 
 
+def test_parquet_of_types_that_pandas_does_not_make_again_is_named(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    lists = pd.Series([[1], [1, 2]], dtype=pd.ArrowDtype(arrow.list_(arrow.int64())))
+    pd.DataFrame({"a": lists}).to_parquet(tmp_path / "data.parquet")
+    with pytest.raises(SpecificationError, match=r"data.parquet' cannot be read: .*list<item: int64>"):
+        read_data(tmp_path / "data.parquet")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -105,6 +113,38 @@ def test_an_archive_by_another_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.npz").rename(tmp_path / "data.npy")
     with pytest.raises(SpecificationError, match=r"data.npy.*expected one array"):
         read_data(tmp_path / "data.npy")
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "x", "y"),
+    [
+        ("csv", "a,b\n1,2\n3,4\n", "a,b\n1,2\n3,\n",
+         {"a": [1, 3], "b": [2.0, 4.0]}, {"a": [1, 3], "b": [2.0, np.nan]}),
+        ("csv", "a\n1\n2\n", "a\n1\n2.5\n", {"a": [1.0, 2.0]}, {"a": [1.0, 2.5]}),
+        ("csv", "a\n1\n02\n", "a\n1\nu\n", {"a": ["1", "02"]}, {"a": ["1", "u"]}),
+        ("csv", "a\nu\n", "a\nNaN\n", {"a": ["u"]}, {"a": pd.Series([None], dtype=pd.Series(["u"]).dtype)}),
+        ("csv", "a\n1\n", "a\n", {"a": [1]}, {"a": np.zeros(0, dtype=np.int64)}),
+        ("csv", "a,b\nTrue,1\nFalse,2\n", "a,b\nTrue,1\n,2\n",
+         {"a": pd.Series([True, False], dtype=object), "b": [1, 2]},
+         {"a": pd.Series([True, np.nan], dtype=object), "b": [1, 2]}),
+        ("json", "[1, 2]", "[1, 2.5]", array(1.0, 2.0), array(1, 2.5)),
+        ("json", "[1, 2]", "[1, null]", [1, 2], [1, None]),
+        ("json", "[[1], [2]]", "[]", [[1], [2]], []),
+        ("json", "[1]", "[]", array(1), np.zeros(0, dtype=np.int64)),
+        ("json", "[9007199254740993, 1]", "[0.5, 1]", array(2**53 + 1, 1), array(0.5, 1.0)),
+        ("json", '{"a": [1], "n": 1}', '{"a": [0.5], "n": 1}', {"a": array(1.0), "n": 1}, {"a": array(0.5), "n": 1}),
+        ("json", "3", "4", 3, 4),
+    ],
+)  # fmt: skip
+def test_two_files_of_text_have_the_same_types(
+    tmp_path: Path, kind: str, first: str, second: str, x: Any, y: Any
+) -> None:
+    one, other = tmp_path / f"x.{kind}", tmp_path / f"y.{kind}"
+    one.write_text(first, encoding="utf-8")
+    other.write_text(second, encoding="utf-8")
+    expected = (pd.DataFrame(x), pd.DataFrame(y)) if kind == "csv" else (x, y)
+    assert same_data(read_pair(one, other), expected)
+    assert same_data(read_pair(other, one), expected[::-1])
 
 
 # ------------------------------------------------------------------------------- dicts of arrays
@@ -172,6 +212,14 @@ def test_others_are_refused(relation: Relation, x: Any, y: Any, said: str) -> No
         relation.check(Pair(x, y))
 
 
+#: Arrays of more entries than `repr` writes.
+LONG, OTHER_LONG = np.zeros(1_500), (np.arange(1_500) == 700).astype(float)
+
+
+def named(*names: str) -> pd.DataFrame:
+    return pd.DataFrame({"pay": 0}, index=pd.Index(names, name="who"))
+
+
 SMALLER: dict[str, tuple[Any, Any, Relation | None, Any, Any]] = {
     "rows leave all arrays": (
         TABLE, OTHER, ReplaceOne(), table(X[:1], Y[:1]), table(X[1:2], Y[1:2]),
@@ -181,6 +229,13 @@ SMALLER: dict[str, tuple[Any, Any, Relation | None, Any, Any]] = {
     "lists": (
         {"a": ["u", "v"], "b": (1, 2)}, {"a": ["u", "w"], "b": (1, 2)}, None, {"a": ["v"], "b": (2,)},
         {"a": ["w"], "b": (2,)},
+    ),
+    "arrays that differ in their middle": ([LONG, LONG], [LONG, OTHER_LONG], ReplaceOne(), [LONG], [OTHER_LONG]),
+    "arrays that differ in their last digit": (
+        [array(0.1), array(0.1)], [array(0.1), array(0.1 + 1e-15)], None, [array(0.1)], [array(0.1 + 1e-15)],
+    ),
+    "equal rows of other names": (
+        named("a", "b"), named("a", "c"), ReplaceOne(), named("a"), named("b"),
     ),
     "numbers move to 0": (5.5, 6.0, AnswersWithin(), 0.0, 0.5),
     "and below it": (-7, -8, AnswersWithin(), 1, 0),
