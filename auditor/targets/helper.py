@@ -332,13 +332,15 @@ def find_parts(value: Any) -> Any:
 def _time_parts(value: Any) -> dict[str, Any]:
     if isinstance(value, datetime.timedelta):
         return {"seconds": value.total_seconds()}
+    # Which of two equal times it is, where clocks are set back; the text does not say it.
+    fold = {"fold": 1} if getattr(value, "fold", 0) else {}
     if isinstance(value, datetime.datetime):
         moment = value.replace(tzinfo=EPOCH.tzinfo) if value.tzinfo is None else value
-        return {"seconds": (moment - EPOCH).total_seconds(), "text": value.isoformat()}
+        return {"seconds": (moment - EPOCH).total_seconds(), "text": value.isoformat(), **fold}
     if isinstance(value, datetime.date):
         return {"days": value.toordinal()}
     seconds = 3600 * value.hour + 60 * value.minute + value.second + value.microsecond / 1e6
-    return {"seconds": seconds, "text": value.isoformat()}
+    return {"seconds": seconds, "text": value.isoformat(), **fold}
 
 
 def _contents(value: Any) -> Any:

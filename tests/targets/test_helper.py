@@ -253,7 +253,7 @@ def test_wrong_arguments_are_said_on_standard_error(words: list[str]) -> None:
 
 
 KINDS = """
-import collections, dataclasses, decimal, enum, fractions
+import collections, dataclasses, datetime, decimal, enum, fractions
 import numpy as np
 import pandas as pd
 
@@ -283,6 +283,7 @@ OUTPUTS = [
     Point(1, 2), Result(0.5, {"a": (1, None)}), Color.RED, Plain(), Slots(), Empty(), Money(0.5),
     1j, range(3), Plain, ValueError("x", 1), decimal.Decimal("0.10"), fractions.Fraction(1, 3), 10**5000,
     bytearray(b"ab"), collections.OrderedDict(a=1), frozenset({1}), {"a": {1: 2}}, {"__type__": 1}, "\\ud800", -0.0,
+    datetime.datetime(1970, 1, 2, fold=1), datetime.time(0, 1, fold=1),
 ]
 def f(data, n): return OUTPUTS[:n]
 def loop(data): return Loop()
@@ -309,6 +310,8 @@ EXPECTED = [
     Typed("decimal.Decimal", {"value": 0.1, "text": "Decimal('0.10')"}),
     Typed("fractions.Fraction", {"value": 1 / 3, "numerator": 1, "denominator": 3}), Typed("int", hex(10**5000)),
     b"ab", Typed("collections.OrderedDict", {"a": 1}), frozenset({1}), {"a": {1: 2}}, {"__type__": 1}, "\ud800", -0.0,
+    Typed("datetime.datetime", {"seconds": 86400.0, "text": "1970-01-02T00:00:00", "fold": 1}),
+    Typed("datetime.time", {"seconds": 60.0, "text": "00:01:00", "fold": 1}),
 ]  # fmt: skip
 
 
