@@ -495,6 +495,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Every failure is one line and exit code 2, never a traceback.
     """
+    try:
+        _run_command(arguments)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        if os.environ.get("DPAUDIT_TRACEBACK"):
+            raise
+        # A target has closed standard error, say, so that a failure cannot be told as usual; Python's own exit code for
+        # that is 1, which here is a finding.
+        name = type(error).__name__
+        with suppress(OSError):
+            os.write(2, f"dpaudit failed, and cannot say why: {name} (DPAUDIT_TRACEBACK=1 shows where)\n".encode())
+        sys.exit(FAILED)
+
+
+def _run_command(arguments: Sequence[str] | None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")  # a letter that its encoding lacks ends no command

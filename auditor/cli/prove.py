@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder
+from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, hide_prints, make_folder
 from auditor.cli.one_result import load_function, name_result, save_result
 from auditor.cli.terminal import print_text
 
@@ -57,20 +57,21 @@ def prove(
     from auditor.targets.target_names import show_target, source_of
 
     guarantee, values, kind = parse_claim(claim), parse_domain(domain), relation_named(relation)
-    mechanism = load_function(target, one_draw, arguments, "walked")
-    if out is not None:
-        make_folder(out)
-    with catch_exits():
-        result = bracket_level(
-            mechanism,
-            guarantee,
-            relation=kind,
-            domain=values,
-            rows=rows,
-            min_rows=min_rows,
-            seconds=max_seconds,
-            id=name_result("prove", "L0", guarantee, show_target(target)),
-        )
+    with hide_prints(print_text, private=False):
+        mechanism = load_function(target, one_draw, arguments, "walked")
+        if out is not None:
+            make_folder(out)
+        with catch_exits():
+            result = bracket_level(
+                mechanism,
+                guarantee,
+                relation=kind,
+                domain=values,
+                rows=rows,
+                min_rows=min_rows,
+                seconds=max_seconds,
+                id=name_result("prove", "L0", guarantee, show_target(target)),
+            )
     words = ["dpaudit", "prove", target, "--claim", claim, "--relation", relation, "--domain", domain]
     words += ["--rows", str(rows), "--min-rows", str(min_rows), *["--one-draw"] * one_draw]
     words += [word for argument in arguments for word in ("--arg", argument)]

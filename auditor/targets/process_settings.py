@@ -121,6 +121,9 @@ class _Beginning:
         for line in lines:
             self.write(line)
 
+    def close(self) -> None:
+        """Close nothing: the stream is this process's own."""
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 

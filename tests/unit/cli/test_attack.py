@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.commandline import ROOT, Command, Said
+from tests.commandline import ROOT, Command, Said, process
 
 HELPER = ROOT / "auditor" / "targets" / "helper.py"
 BITS = ("--claim", "epsilon=1", "--relation", "replace-one", "--domain", "0,1")
@@ -209,20 +209,35 @@ def test_private_data_are_not_printed_raised_or_named(
     assert "ZQ" not in said_anywhere(said, Path("out"))
 
 
+@pytest.mark.parametrize("command", ["attack", "prove"])
 def test_the_beginning_of_what_a_target_prints_is_shown(
-    tmp_path: Path, dpaudit: Command, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dpaudit: Command, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code = "def loud(data, rng):\n    print('drawn on', data)\n    return int(rng.integers(2))\n"
+    code = "def loud(data, rng):\n    print('drawn on', data, '.' * 400)\n    return int(rng.integers(2))\n"
     (tmp_path / "loud.py").write_text(code, encoding="utf-8")
     asked = ("--one-draw", "--claim", "epsilon=1", "--relation", "replace-one", "--domain", "0,1", "--rows", "1")
-    said = dpaudit("attack", "loud.py:loud", *asked, "--draws", "2000", "--out", "out")
+    draws = ("--draws", "2000") if command == "attack" else ()
+    said = dpaudit(command, "loud.py:loud", *asked, *draws, "--out", "out")
     assert said.code in (0, 3)
     assert "drawn on" not in said.out
-    assert said.err.count("drawn on [") > 300
+    assert 5 < said.err.count("drawn on [") < 15
     assert said.err.count("the target prints more than 5,000 characters") == 1
     assert len(said.err) < 6_000
-    assert "reports are in out" in said.err
+    assert Path("out/report.html").exists()
+
+
+@pytest.mark.parametrize("command", ["attack", "prove", "check"])
+@pytest.mark.parametrize("how", ["sys.stdout.close(), sys.stderr.close()", "setattr(sys, 'stdout', None)"])
+def test_a_target_that_closes_the_output_leaves_it_open(tmp_path: Path, command: str, how: str) -> None:
+    code = f"import sys\n\ndef closing(data, rng):\n    {how}\n    return int(rng.integers(2))\n"
+    (tmp_path / "closing.py").write_text(code, encoding="utf-8")
+    domain = ("--relation", "replace-one", "--domain", "0,1", "--rows", 1, "--min-rows", 1)
+    asked = ("--claim", "epsilon=1", *domain, "--out", tmp_path / "out")
+    more = {"attack": (*asked, "--draws", 2_000), "prove": asked, "check": ("--draws", 100)}
+    said = process(command, f"{tmp_path / 'closing.py'}:closing", "--one-draw", *more[command])
+    assert said.code == (3 if command == "attack" else 0), said
+    assert {"attack": "inconclusive", "prove": "holds", "check": "seeded        yes"}[command] in said.out
 
 
 def test_replay_of_private_data_prints_nothing_of_them(

@@ -109,3 +109,16 @@ def test_what_the_system_refuses_is_one_line_and_no_fault_of_ours(
     assert ended.value.code == 2
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("dpaudit: the system refused: [Errno 28] No space left on device")
+
+
+def test_what_cannot_be_told_is_no_finding(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def refuse(*_: object, **_options: object) -> None:
+        raise ValueError("I/O operation on closed file.")
+
+    monkeypatch.setattr("auditor.cli.main.print_text", refuse)
+    monkeypatch.setattr(click, "echo", refuse)
+    monkeypatch.delenv("DPAUDIT_TRACEBACK", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main(["helper"])
+    assert ended.value.code == 2
+    assert capfd.readouterr().err.startswith("dpaudit failed, and cannot say why: ValueError")
