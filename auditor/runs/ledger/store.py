@@ -133,7 +133,7 @@ class Store:
         if not create and not path.is_file():
             raise SpecificationError(f"no such ledger: {str(path)!r}")
         try:
-            self._database = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
+            self._database = _connect(path, create)
         except sqlite3.Error as error:
             raise SpecificationError(f"cannot open the ledger {str(path)!r}: {error}") from error
         try:
@@ -253,6 +253,17 @@ class Store:
         """Empty if SQLite finds the file in order, otherwise what it finds."""
         found = [str(row[0]) for row in self.query("PRAGMA integrity_check")]
         return "" if found == ["ok"] else "; ".join(found)
+
+
+def _connect(path: Path, create: bool) -> sqlite3.Connection:
+    """Open the file, also where nothing can be written beside it, as on read-only media.
+
+    SQLite makes two files beside one with a log of changes, also to read it. Where there is no log, no process has the
+    file open and all changes are in it; it can be read alone then, as one that nobody changes.
+    """
+    if create or os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
+        return sqlite3.connect(path, timeout=BUSY, isolation_level=None)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from auditor.audits.context import Question
 from auditor.audits.privacy import run_audit
 from auditor.audits.privacy_loop import ChunkPlan, Settings
 from auditor.datasets import Pair
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, UnrecordedError
 from auditor.events.event_learner import EventLearner
 from auditor.events.learner_state import restore_state, write_state
 from auditor.evidence.two_sample_bet import Stake
@@ -408,6 +408,20 @@ def test_what_was_learned_and_cannot_be_read_is_an_error(tmp_path: Path) -> None
     change(path, "UPDATE memory SET content = x'00'")
     with pytest.raises(SpecificationError, match="what was learned cannot be read"):
         night(path)
+
+
+def test_a_ledger_is_read_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a ledger?"
+    night(path)
+    shown = format_ledger(path)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # as on read-only media, also for root
+    with Store(path) as store:
+        assert len(store.series()) == 1
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["a ledger?", "a ledger?.lock"]
+        with pytest.raises(UnrecordedError, match="readonly"), store.transaction() as database:
+            database.execute("DELETE FROM chunks")
+    assert format_ledger(path) == shown
+    assert verify_ledger(path)[1]
 
 
 # ------------------------------------------------------------------------------------------ command line and results
