@@ -95,6 +95,8 @@ def _misfit(value: Any, schema: Any, place: str) -> tuple[str, Any] | None:
         for k, item in enumerate(value):
             if found := _misfit(item, schema["items"], f"{place}[{k}]"):
                 return found
+        if len(value) < schema.get("minItems", 0):
+            return place, value
     return None
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from auditor.claims import Claim
 from auditor.datasets.json_codec import parse_json_object, write_json_line
 from auditor.errors import SpecificationError
+from auditor.report.misfits import find_misfit
 from auditor.results import AuditResult, Verdict, result_from
 from auditor.runs.diff import manifest_differences, read_results
 from auditor.runs.manifest import fingerprint_run
@@ -249,7 +250,7 @@ def read_journal(path: Path) -> Kept:
     for line in filter(None, lines):
         entry = parse_json_object(line)
         try:
-            if entry is None or entry["run"] != head["run"]:
+            if entry is None or entry["run"] != head["run"] or find_misfit({"claims": [entry["claim"]]}):
                 raise ValueError
             result = result_from(entry["claim"])
             finished[result.id] = result, float(entry["seconds"])

@@ -196,6 +196,20 @@ def test_a_line_that_cannot_be_read_loses_its_own_claim_only(tmp_path: Path, bad
     assert kept.unreadable == 1
 
 
+@pytest.mark.parametrize("change", [{"lower_bound": {}}, {"source": True}, {"tradeoff": {"points": [[0.5]]}}])
+def test_a_claim_that_no_report_can_show_is_not_taken(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = tmp_path / journal.NAME
+    with Journal(path, ABOUT, {}) as log:
+        for k in range(2):
+            log.append(a_result(f"a/b/L1/x/{k}"), 1.0)
+    head, first, second, _ = path.read_bytes().split(b"\n")
+    entry = json.loads(first)
+    entry["claim"] |= change
+    path.write_bytes(b"\n".join([head, json.dumps(entry).encode(), second, b""]))
+    kept = journal.read_journal(path)
+    assert (list(kept.finished), kept.unreadable) == (["a/b/L1/x/1"], 1)
+
+
 def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
