@@ -119,7 +119,7 @@ def _drawn_from(
 def _find_pair(pairs: Sequence[Pair], record: Mapping[str, Any]) -> Pair | None:
     """The declared pair of a counterexample that does not hold its data; of pairs of one name, by what was shown."""
     found = record["counterexample"]
-    named = [pair for pair in pairs if pair.name == found["pair"]]
+    named = [pair for pair in pairs if pair.name == found.get("pair")]
     if len(named) > 1 and not (found.get("again") or {}).get("data"):
         named = [pair for pair in named if list(show_pair(pair.x, pair.y)) == [found.get("x"), found.get("y")]]
         if len(named) != 1:

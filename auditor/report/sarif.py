@@ -93,7 +93,7 @@ def _result(claim: ClaimView, rule: int) -> dict[str, Any]:
         # without it, it would hash the line, and take all claims on one mechanism for one finding.
         "partialFingerprints": {
             "claimId/v1": claim.id,
-            "primaryLocationLineHash": hashlib.sha256(claim.id.encode()).hexdigest()[:16] + ":1",
+            "primaryLocationLineHash": _hash_id(claim.id) + ":1",
         },
         "properties": {
             "verdict": claim.verdict,
@@ -130,3 +130,7 @@ def describe_finding(claim: ClaimView) -> str:
         parts += [f"Cause: {found['cause']}."] if found.get("cause") else []
         parts.append(f"Pair: {found['pair']}; x = {found['x']}; x′ = {found['y']}.")
     return words.one_line(" ".join([*parts, f"Replay: {claim.replay}"]))
+
+
+def _hash_id(id_: str) -> str:
+    return hashlib.sha256(id_.encode(errors="surrogateescape")).hexdigest()[:16]

@@ -62,6 +62,9 @@ def read_results(path: Path) -> dict[str, Any]:
         wrong = find_wrong_number(claim)
         if wrong:
             raise SpecificationError(f"{str(path)!r}: claim {k} has the {wrong} {claim[wrong]!r}, expected a number")
+        if not isinstance(claim.get("counterexample"), dict | None):
+            found = claim["counterexample"]
+            raise SpecificationError(f"{str(path)!r}: claim {k} has the counterexample {found!r}, expected an object")
         for name in ("verdict", "expected"):
             if claim[name] not in list(Verdict):
                 raise SpecificationError(f"{str(path)!r}: claim {k} has the {name} {claim[name]!r}")

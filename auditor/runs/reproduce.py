@@ -204,7 +204,11 @@ def take_sample(recorded: Sequence[Recorded], sample: int | None) -> list[Record
     sample : int or None
         Size of the sample; None takes all.
     """
-    return sorted(recorded, key=lambda claim: hashlib.sha256(claim.id.encode()).hexdigest())[:sample]
+
+    def place(claim: Recorded) -> str:
+        return hashlib.sha256(claim.id.encode(errors="surrogateescape")).hexdigest()
+
+    return sorted(recorded, key=place)[:sample]
 
 
 def _run_of(before: Mapping[str, Any], results: Path, jobs: int | None) -> Run:

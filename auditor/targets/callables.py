@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -182,7 +183,7 @@ def load_file(path: Path) -> Any:
     """Import a Python file by its path, once."""
     if not path.is_file():
         raise SpecificationError(f"no such file: {str(path)!r}")
-    name = f"dpaudit_file_{hash_bytes(str(path.resolve()).encode())}"
+    name = f"dpaudit_file_{hash_bytes(os.fsencode(path.resolve()))}"
     if name in sys.modules:
         with load_target(name):
             return sys.modules[name]

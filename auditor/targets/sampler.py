@@ -45,7 +45,7 @@ def make_generator(seed: int, *key: str | int) -> np.random.Generator:
     Two pieces with different keys draw independently, and adding a piece changes the draws of no other.
     """
     seed = operator.index(seed)  # numpy's integers have no bytes
-    digest = hashlib.sha256("\x1f".join(map(str, key)).encode()).digest()[:16]
+    digest = hashlib.sha256("\x1f".join(map(str, key)).encode(errors="surrogateescape")).digest()[:16]
     # Words in an array are read four times as fast as integers, of which a seed beyond 32 bits is more than one word.
     if seed < 2**32:
         words = np.frombuffer(seed.to_bytes(4, "little") + digest, dtype="<u4")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -207,6 +208,19 @@ def test_private_data_are_not_printed_raised_or_named(
     said = dpaudit(command, *f"loud.py:{target}".split(), "--data", "x.json", *more[command])
     assert said.code in (0, 1, 2, 3), said
     assert "ZQ" not in said_anywhere(said, Path("out"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are texts elsewhere")
+def test_a_file_name_that_is_no_text_is_audited_and_replayed(
+    tmp_path: Path, dpaudit: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"caf\xe9.py")
+    Path(name).write_text("def bare(data, n, rng):\n    return [data[0]] * n\n", encoding="utf-8")
+    asked = ("--claim", "epsilon=1", "--relation", "replace-one", "--domain", "0,1", "--rows", 1, "--min-rows", 1)
+    said = dpaudit("attack", f"{name}:bare", *asked, "--draws", 1_000, "--out", "out")
+    assert said.code == 1, said
+    assert dpaudit("replay", "out/results.json").code == 0
 
 
 @pytest.mark.parametrize("command", ["attack", "prove"])

@@ -545,7 +545,7 @@ def test_reports_are_rendered_again_to_the_byte(dpaudit: Command, results: Path,
     assert {name: (results.parent / name).read_bytes() for name in rendered} == before
 
 
-@pytest.mark.parametrize("command", ["report", "reproduce", "baseline", "diff"])
+@pytest.mark.parametrize("command", ["report", "reproduce", "baseline", "diff", "replay"])
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -560,6 +560,11 @@ def test_reports_are_rendered_again_to_the_byte(dpaudit: Command, results: Path,
             "no_number.json",
             '{"schema": "dpaudit-results/2", "manifest": {}, "claims": [{"id": "a/b", "verdict": "consistent", '
             '"expected": "consistent", "ok": true, "claimed": "", "lower_bound": "x"}]}',
+        ),
+        (
+            "no_counterexample.json",
+            '{"schema": "dpaudit-results/2", "manifest": {}, "claims": [{"id": "a/b", "verdict": "violation", '
+            '"expected": "violation", "ok": true, "claimed": "", "lower_bound": 2, "counterexample": [1]}]}',
         ),
     ],
 )
