@@ -35,7 +35,7 @@ from auditor.cli.commands import (
 )
 from auditor.cli.corpus.command import corpus
 from auditor.cli.examples import show_example
-from auditor.cli.process_end import hear_signals, refuse_exit, silence_output
+from auditor.cli.process_end import end_despite_threads, hear_signals, refuse_exit, silence_output
 from auditor.cli.prove import prove
 from auditor.cli.scores import scores
 from auditor.cli.terminal import print_text
@@ -495,11 +495,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Every failure is one line and exit code 2, never a traceback.
     """
+    code = 0
     try:
         _run_command(arguments)
-    except SystemExit:
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0
         raise
     except BaseException as error:
+        code = FAILED
         if os.environ.get("DPAUDIT_TRACEBACK"):
             raise
         # A target has closed standard error, say, so that a failure cannot be told as usual; Python's own exit code for
@@ -508,6 +511,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with suppress(OSError):
             os.write(2, f"dpaudit failed, and cannot say why: {name} (DPAUDIT_TRACEBACK=1 shows where)\n".encode())
         sys.exit(FAILED)
+    finally:
+        if arguments is None:  # the process is this command's
+            end_despite_threads(code)
 
 
 def _run_command(arguments: Sequence[str] | None) -> None:

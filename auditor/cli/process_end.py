@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 #: Seconds in which signals are one: `timeout` sends its signal to the process and then to the group.
 _TWICE = 0.1
+#: Seconds that threads of a target may take to end, after all is written; arbitrary, longer than workers of ours take.
+_GRACE = 5.0
 
 
 @contextmanager
@@ -76,6 +78,35 @@ def hear_signals() -> Iterator[None]:
         yield
     finally:
         restore()
+
+
+def end_despite_threads(code: int) -> None:
+    """Let the process end though a target's threads go on.
+
+    Python waits for them, without end if need be, when all has been said and written.
+
+    Parameters
+    ----------
+    code : int
+        Exit code of this process then.
+    """
+
+    def find_threads() -> list[threading.Thread]:
+        return [one for one in threading.enumerate() if one is not threading.main_thread() and not one.daemon]
+
+    def end() -> None:
+        time.sleep(_GRACE)
+        left = find_threads()
+        if left:
+            names = ", ".join(one.name for one in left[:3]) + ", ..." * (len(left) > 3)
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+            with suppress(OSError):
+                os.write(2, f"dpaudit: ended, though the target has left threads running: {names}\n".encode())
+            os._exit(code)
+
+    if find_threads():
+        threading.Thread(target=end, daemon=True).start()
 
 
 def silence_output() -> None:

@@ -241,6 +241,17 @@ def test_the_beginning_of_what_a_target_prints_is_shown(
     assert Path("out/report.html").exists()
 
 
+def test_a_thread_that_a_target_leaves_keeps_no_command(tmp_path: Path) -> None:
+    body = "while True:\n        time.sleep(0.1)\n\nthreading.Thread(target=loop, name='sender').start()\n"
+    code = f"import threading, time\n\ndef loop():\n    {body}\ndef bit(data, rng):\n    return rng.integers(2)\n"
+    (tmp_path / "sending.py").write_text(code, encoding="utf-8")
+    domain = ("--relation", "replace-one", "--domain", "0,1", "--rows", 1, "--min-rows", 1)
+    said = process("prove", f"{tmp_path / 'sending.py'}:bit", "--one-draw", "--claim", "epsilon=1", *domain)
+    assert said.code == 0, said
+    assert "holds" in said.out
+    assert "the target has left threads running: sender" in said.err
+
+
 @pytest.mark.parametrize("command", ["attack", "prove", "check"])
 @pytest.mark.parametrize("how", ["sys.stdout.close(), sys.stderr.close()", "setattr(sys, 'stdout', None)"])
 def test_a_target_that_closes_the_output_leaves_it_open(tmp_path: Path, command: str, how: str) -> None:
