@@ -143,7 +143,8 @@ def find_callable(text: str) -> tuple[Any, str]:
         raise
     except BaseException as error:  # a file may end the interpreter, which would be a green run, or a finding
         said = f"{type(error).__name__}: {describe_error(error)}"
-        raise SpecificationError(f"target {text!r} cannot be imported: {said}") from error
+        hint = _suggest_module(where, name) if "relative import" in said else ""
+        raise SpecificationError(f"target {text!r} cannot be imported: {said}{hint}") from error
     found, kind = module, None
     for part in name.split("."):
         if not hasattr(found, part):
@@ -157,6 +158,13 @@ def find_callable(text: str) -> tuple[Any, str]:
     if not callable(found):
         raise SpecificationError(f"target {text!r} is not callable: {found!r}")
     return found, ""
+
+
+def _suggest_module(where: str, name: str) -> str:
+    """Text to be put after an error: the name of a file of a package, as that of a module."""
+    parts = Path(where).with_suffix("").parts
+    named = ".".join(parts) if all(part.isidentifier() for part in parts) else "package.module"
+    return f"; name a file that imports from its package as a module: {named}:{name}"
 
 
 def suggest_name(name: str, thing: Any) -> str:
