@@ -184,6 +184,38 @@ def check_positive(name: str, value: object) -> float:
     return float(value)
 
 
+def check_number(name: str, value: object) -> float:
+    """Check an option that must be a finite number.
+
+    Parameters
+    ----------
+    name : str
+        What the option is called in the error.
+    value : object
+        What was given for it.
+
+    Returns
+    -------
+    float
+        The value.
+
+    Raises
+    ------
+    SpecificationError
+        If it is not, or beyond all floats.
+    """
+    import numpy as np  # takes longer to import than all that a list of claims needs
+
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    try:
+        found = float(value) if is_number else math.nan  # type: ignore[arg-type]
+    except OverflowError:  # an integer beyond all floats
+        found = math.inf
+    if not math.isfinite(found):
+        raise SpecificationError(f"{name} must be a finite number, got {value!r}")
+    return found
+
+
 def read_path(name: str, path: object) -> Path:
     """Read an option that must be a path.
 

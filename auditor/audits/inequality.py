@@ -13,7 +13,7 @@ from auditor.audits.finish import labels_of
 from auditor.audits.given_numbers import read_numbers
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import decide_verdict
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, check_number
 from auditor.results import AuditResult, Verdict
 
 Comparison: TypeAlias = Literal["<=", "<", "=="]
@@ -51,7 +51,9 @@ class Inequality(Theorem):
     def __post_init__(self) -> None:
         if self.comparison not in get_args(Comparison):
             raise SpecificationError(f"comparison must be one of {get_args(Comparison)}, got {self.comparison!r}")
-        if not 0 <= self.tolerance < 1:
+        if not isinstance(self.statement, str):
+            raise SpecificationError(f"a statement must be a text, got {self.statement!r}")
+        if not 0 <= check_number("tolerance", self.tolerance) < 1:
             raise SpecificationError(f"tolerance must be in [0, 1), got {self.tolerance!r}")
 
     @property

@@ -15,9 +15,10 @@ from auditor.audits.accuracy.measures import Measure, Quantile
 from auditor.audits.accuracy.phase import PhaseDiagram, Place
 from auditor.audits.accuracy.scaling import PowerLaw
 from auditor.audits.accuracy.smallest import Build, Search, SmallestParameter
+from auditor.audits.given_numbers import read_numbers
 from auditor.audits.inequality import TOLERANCE, Comparison, Inequality, Row
 from auditor.claims.claim import Draft, check_case, read_expected
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, check_number
 from auditor.targets import Mechanism
 
 #: Levels at which a computed statement may stand.
@@ -170,6 +171,7 @@ def smallest(
     case, expected, draws, is_mutant, derived, note, controls, parameters
         As for `accuracy`.
     """
+    check_number(f"case {case}: the claimed {parameter}", claimed)
     end = high if high is not None else 100 * claimed if largest else claimed
     theorem = SmallestParameter(parameter, claimed, Search(beta, low, end, resolution, integer, largest))
     return _draft(theorem, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters, controls)
@@ -217,10 +219,10 @@ def scaling(
     """
     theorem = PowerLaw(
         parameter,
-        tuple(float(x) for x in at),
+        tuple(read_numbers(f"case {case}: at must be numbers", at).reshape(-1).tolist()),
         exponent,
         Quantile() if measure is None else measure,
-        tuple(others),
+        tuple(read_numbers(f"case {case}: others must be numbers", others).reshape(-1).tolist()),
         log_factor,
         curve,
         within,
@@ -318,6 +320,9 @@ def _draft(
     controls: Mapping[str, Any] | None = None,
 ) -> Draft:
     check_case(case)
+    for name, given in (("controls", controls), ("parameters", parameters)):
+        if given is not None and not isinstance(given, Mapping):
+            raise SpecificationError(f"case {case}: {name} must be by name, got {given!r}")
     setting = subject if isinstance(subject, Setting) else None
     if not (setting or callable(subject)):
         raise SpecificationError(f"case {case}: expected a function that builds settings, got {subject!r}")

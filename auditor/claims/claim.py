@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from auditor.audits.accuracy.base import Theorem
 from auditor.audits.adversaries.game import Game
 from auditor.audits.conformity import StatedLaw
@@ -19,7 +21,7 @@ from auditor.events.cause_kinds import read_kinds
 from auditor.events.classifier import Learners
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import FLAGGED, Verdict
+from auditor.results import FLAGGED, Verdict, make_plain
 from auditor.targets import Mechanism
 
 #: Outputs drawn for a claim, both sides together, at each level, and when to stop.
@@ -147,7 +149,24 @@ class Draft:
         for draws in self.draws.values():
             Settings(draws=draws)
         Settings(detect=self.detect, learners=self.learners)
+        self._check_reported()
         object.__setattr__(self, "ignore", read_kinds(self.ignore))
+
+    def _check_reported(self) -> None:
+        """Raise for what no result can hold, before anything is drawn."""
+        exact = self.exact_level
+        if exact is not None and (not isinstance(exact, int | float | np.number) or not exact >= 0):
+            raise SpecificationError(f"case {self.case}: the exact level must be a number of at least 0, got {exact!r}")
+        if not isinstance(self.note, str):
+            raise SpecificationError(f"case {self.case}: note must be a text, got {self.note!r}")
+        if not isinstance(self.parameters, Mapping):
+            raise SpecificationError(f"case {self.case}: parameters must be by name, got {self.parameters!r}")
+        for name, value in self.parameters.items():
+            try:
+                make_plain(value)
+            except TypeError:
+                shown = f"a number, a text or a list of these, got {value!r}"
+                raise SpecificationError(f"case {self.case}: the parameter {name!r} must be {shown}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +282,7 @@ def entry(
 
 def check_case(case: str) -> None:
     """Raise `SpecificationError` unless ``case`` can be the last part of an id."""
-    if not _ID.fullmatch(case):
+    if not isinstance(case, str) or not _ID.fullmatch(case):
         raise SpecificationError(f"a case must be of letters, digits and . _ + -, got {case!r}")
 
 

@@ -12,7 +12,7 @@ from auditor.audits.accuracy.base import Path, Sampled
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import describe_missed
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, check_number
 from auditor.evidence.mean import GRID, MeanWealth, detectable_mean
 
 #: Normal quantile of the interval that is shown for the mean, and of the power: 95 % and 90 %.
@@ -42,7 +42,7 @@ class Expectation(Sampled):
     def __post_init__(self) -> None:
         if not (isinstance(self.at_most, int | float | np.integer | np.floating) and 0 < self.at_most < math.inf):
             raise SpecificationError(f"at_most must be a finite number above 0, got {self.at_most!r}")
-        if self.exact is not None and not 0 <= self.exact < math.inf:
+        if self.exact is not None and check_number("exact", self.exact) < 0:
             raise SpecificationError(f"exact must be a finite number of at least 0, got {self.exact!r}")
 
     @property

@@ -12,7 +12,7 @@ from auditor.audits.accuracy.base import Path, Sampled
 from auditor.audits.accuracy.errors import ErrorSampler, Setting, find_failures
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import describe_missed
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, check_number
 from auditor.evidence.bernoulli import anytime_order_limits, find_detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import usual_level
 
@@ -57,7 +57,7 @@ class HighProbability(Sampled):
             raise SpecificationError(f"beta must be in [0, 1), got {self.beta!r}")
         if not isinstance(self.strict, bool | np.bool_):
             raise SpecificationError(f"strict must be True or False, got {self.strict!r}")
-        if self.exact is not None and not 0 <= self.exact <= 1:
+        if self.exact is not None and not 0 <= check_number("exact", self.exact) <= 1:
             raise SpecificationError(f"exact must be a probability, got {self.exact!r}")
 
     @property

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy.errors import ErrorSampler, check_setting
 from auditor.audits.accuracy.smallest import Search, bisect_parameter
 from auditor.audits.given_numbers import read_numbers
-from auditor.errors import SpecificationError, check_finite, check_positive
+from auditor.errors import SpecificationError, check_finite, check_number, check_positive
 from auditor.evidence.bernoulli import order_limits
 
 Array = NDArray[np.float64]
@@ -84,7 +84,7 @@ class Quantile(Measure):
     q: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 < self.q < 1:
+        if not 0 < check_number("the quantile", self.q) < 1:
             raise SpecificationError(f"the quantile must be in (0, 1), got {self.q!r}")
 
     def __call__(self, subject: Any, effort: Effort) -> Point:
@@ -161,10 +161,17 @@ class Smallest(Measure):
     integer: bool = True
     largest: bool = False
 
+    def __post_init__(self) -> None:
+        _ = self.search  # here an error names the entry
+
+    @property
+    def search(self) -> Search:
+        """The search over the second parameter."""
+        return Search(self.beta, self.low, self.high, self.resolution, self.integer, self.largest)
+
     def __call__(self, subject: Any, effort: Effort) -> Point:
         """Bisect over the second parameter."""
-        search = Search(self.beta, self.low, self.high, self.resolution, self.integer, self.largest)
-        found = bisect_parameter(subject, search, effort.draw, effort.n, effort.alpha, effort.key)
+        found = bisect_parameter(subject, self.search, effort.draw, effort.n, effort.alpha, effort.key)
         low, high = found.low, found.high
         if not (low > 0 and math.isfinite(high)):
             raise SpecificationError(

@@ -16,7 +16,7 @@ from auditor.audits.loop import ChunkLoop
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, check_number
 from auditor.evidence.bernoulli import find_detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
@@ -72,6 +72,8 @@ class PhaseDiagram(Theorem):
 
     def __post_init__(self) -> None:
         for name, values in (("xs", self.xs), ("ys", self.ys)):
+            for value in values:
+                check_number(name, value)
             if len(values) < 2 or list(values) != sorted(set(values)) or values[0] <= 0:
                 raise SpecificationError(f"{name} must be at least two increasing positive numbers, got {values!r}")
         if not self.bounds():
@@ -109,7 +111,7 @@ class PhaseDiagram(Theorem):
             for y in self.ys:
                 least, most = self.promised(x, y), self.excluded(x, y)
                 for value in (least, most):
-                    if value is not None and not 0 < value < 1:
+                    if value is not None and not 0 < check_number("a probability of success", value) < 1:
                         raise SpecificationError(f"a probability of success must be in (0, 1), got {value!r}")
                 if least is not None and most is not None:
                     raise SpecificationError(f"success is promised and excluded at {x:g}, {y:g}")

@@ -22,7 +22,7 @@ from auditor.audits.independence import Independence
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict
-from auditor.errors import SpecificationError, require_library
+from auditor.errors import SpecificationError, check_number, require_library
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
 from auditor.targets.sampler import make_generator
@@ -92,6 +92,13 @@ class PowerLaw(Theorem):
     symbol: ClassVar[str] = "exponent"
 
     def __post_init__(self) -> None:
+        for name, value in (("exponent", self.exponent), ("within", self.within)):
+            check_number(name, value)
+        for name, values in (("values to measure at", self.at), ("other candidates", self.others)):
+            for value in values:
+                check_number(name, value)
+        if not isinstance(self.measure, Measure):
+            raise SpecificationError(f"measure must be such as Quantile(), got {self.measure!r}")
         if len(self.at) < 3 or self.at[0] <= 0 or any(a >= b for a, b in zip(self.at, self.at[1:], strict=False)):
             raise SpecificationError(f"expected at least three increasing positive values to measure at, got {self.at}")
         if not self.within > 0:
@@ -103,9 +110,10 @@ class PowerLaw(Theorem):
                 f"the growth in {self.parameter} decides nothing (criterion=False) and there is no curve: such a claim "
                 "cannot fail"
             )
-        if not self.criterion:
-            _ = self.curve_exponent  # which the statement names: here an error names the entry
+        _ = self._factors(), self.curve_exponent  # here an error names the entry
         if self.figure is not None:
+            if not isinstance(self.figure, Figure):
+                raise SpecificationError(f"figure must be a Figure, got {self.figure!r}")
             self.figure.places(self.at)
 
     @property
@@ -272,8 +280,16 @@ class PowerLaw(Theorem):
 
     def _read_function(self, name: str, function: Callable[[float], float]) -> Array:
         """Values of the curve or the factor, which are positive: nothing exceeds a bound that is NaN."""
-        found = [function(x) for x in self.at]
-        for x, value in zip(self.at, found, strict=True):
+        if not callable(function):
+            raise SpecificationError(f"{name} must be a function of {self.parameter}, got {function!r}")
+        found: list[Any] = []
+        for x in self.at:
+            try:
+                found.append(value := function(x))
+            except Exception as error:  # whatever a formula raises outside of where it is defined
+                raise SpecificationError(
+                    f"{name} raised {type(error).__name__} at {self.parameter} = {x:g}: {error}"
+                ) from error
             if not isinstance(value, int | float | np.integer | np.floating) or not 0 < value < math.inf:
                 raise SpecificationError(
                     f"{name} must be a finite number above 0, got {value!r} at {self.parameter} = {x:g}"

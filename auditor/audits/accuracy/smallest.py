@@ -20,10 +20,10 @@ from auditor.audits.independence import Independence
 from auditor.audits.loop import ChunkLoop
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe_target
-from auditor.audits.verdict import decide_verdict
-from auditor.errors import SpecificationError
-from auditor.evidence.bernoulli import lower_limit, upper_limit
-from auditor.results import AuditResult, Verdict
+from auditor.audits.verdict import decide_verdict, describe_missed
+from auditor.errors import SpecificationError, check_number
+from auditor.evidence.bernoulli import find_detectable, lower_limit, upper_limit
+from auditor.results import AuditResult, Verdict, usual_level
 from auditor.targets import source_hash
 
 Array = NDArray[np.float64]
@@ -65,6 +65,8 @@ class Search:
     largest: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("beta", "low", "high", "resolution"):
+            check_number(name, getattr(self, name))
         if not 0 < self.beta < 1:
             raise SpecificationError(f"beta must be in (0, 1), got {self.beta!r}")
         if not 0 < self.low < self.high < math.inf:
@@ -403,22 +405,20 @@ class SmallestParameter(Theorem):
         def collect() -> tuple[tuple[Decision, SearchPath], ErrorSampler, Independence]:
             return measured_again(measure, lambda found: found[0].words == "fails", draw, settings)
 
-        return finish_audit(labels, question.private, collect, self._conclude)
+        return finish_audit(labels, question.private, collect, lambda made: self._conclude(*made, settings.alpha / 2))
 
-    def _conclude(self, made: tuple[tuple[Decision, SearchPath], ErrorSampler, Independence]) -> Conclusion:
-        (own, found), draw, independence = made
+    def _conclude(
+        self, measured: tuple[Decision, SearchPath], draw: ErrorSampler, independence: Independence, alpha: float
+    ) -> Conclusion:
+        own, found = measured
         search = self.search
         value = found.value(search.beta)
-        contradiction = (
-            f"{self.parameter} = {found.low:g} and {found.high:g} contradict one another: the failure rate is not "
-            "monotone, or draws are not independent"
-        )
         decided = decide_verdict(
             Verdict.DEVIATION,
             own.words == "fails",
             f"at {self.parameter} = {self.claimed:,.6g} the failure rate is at least {own.lower:.4g}, "
             f"{search.beta:g} is claimed",
-            lambda: contradiction if found.contradicted else "",
+            lambda: self._describe_doubt(own, found, alpha),
             independence,
         )
         fields = {
@@ -441,3 +441,16 @@ class SmallestParameter(Theorem):
             },
         }
         return Conclusion(decided, fields, independence)
+
+    def _describe_doubt(self, own: Decision, found: SearchPath, alpha: float) -> str:
+        """Describe why nothing is decided; empty if the theorem's value works, or hardly fails."""
+        if found.contradicted:
+            return (
+                f"{self.parameter} = {found.low:g} and {found.high:g} contradict one another: the failure rate is not "
+                "monotone, or draws are not independent"
+            )
+        if own.words == "works":
+            return ""
+        beta = self.search.beta
+        what = f"a failure rate below {{}} at {self.parameter} = {self.claimed:,.6g}"
+        return describe_missed(what, find_detectable(own.n, beta, alpha), min(1.0, usual_level(beta)))

@@ -347,6 +347,9 @@ def test_the_theorems_own_value_decides() -> None:
     broken = check(SmallestParameter("n", 200.0, Search(0.1, 10.0, 1000.0)), build)
     assert broken.verdict == Verdict.DEVIATION
     assert "at n = 200 the failure rate is at least" in broken.message
+    few = check(SmallestParameter("n", 280.0, Search(0.1, 10.0, 1000.0)), build, draws=64)  # 32 draws decide nothing
+    assert few.verdict == Verdict.INCONCLUSIVE
+    assert re.match(r"a failure rate below 0\.\d+ at n = 280 might have been missed, 0\.2 was to be found", few.message)
 
 
 def test_a_search_is_refused_with_the_value_shown() -> None:
@@ -508,6 +511,28 @@ def test_what_an_exponent_needs() -> None:
         check(PowerLaw("k", (1, 2, 3), 1.0, Exactly()), lambda k: k - 1)
     with pytest.raises(SpecificationError, match="expected a Setting, got 3"):
         check(PowerLaw("k", (1, 2, 3), 1.0, Quantile()), lambda k: 3)
+    with pytest.raises(SpecificationError, match=r"curve raised ZeroDivisionError at k = 2: float division by zero"):
+        PowerLaw("k", (1, 2, 3), 1.0, Exactly(), curve=lambda k: 1.0 / abs(k - 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"exponent": math.nan}, "exponent must be a finite number, got nan"),  # nothing is faster than NaN: it held
+        ({"exponent": "1"}, "exponent must be a finite number, got '1'"),
+        ({"exponent": 10**400}, "exponent must be a finite number, got 1000"),
+        ({"at": (1, math.nan, 3)}, "values to measure at must be a finite number, got nan"),
+        ({"at": 5}, "at least three increasing positive values to measure at, got (5.0,)"),
+        ({"others": (math.inf,)}, "other candidates must be a finite number, got inf"),
+        ({"within": None}, "within must be a finite number, got None"),
+        ({"measure": 5}, "measure must be such as Quantile(), got 5"),
+        ({"curve": 5}, "curve must be a function of k, got 5"),
+        ({"figure": "plot"}, "figure must be a Figure, got 'plot'"),
+    ],
+)
+def test_an_exponent_of_no_numbers_is_refused_when_it_is_declared(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecificationError, match=re.escape(message)):
+        scaling(float, **{"parameter": "k", "at": (1, 2, 3), "exponent": 1.0, **options})
 
 
 # -------------------------------------------------------------------------- computed statements
@@ -559,6 +584,38 @@ def test_declarations_are_refused_with_the_value_shown() -> None:
         scaling(3, parameter="k", at=(1, 2, 3), exponent=1.0)  # type: ignore[arg-type]
     with pytest.raises(SpecificationError, match="no privacy guarantee"):
         _ = accuracy(Exponential(1.0), None, same, at_most=1.0, beta=0.1).privacy_guarantee
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"exact": "0.1"}, "exact must be a finite number, got '0.1'"),
+        ({"case": 5}, "a case must be of letters, digits and . _ + -, got 5"),
+        ({"controls": 5}, "case reference: controls must be by name, got 5"),
+        ({"parameters": 5}, "case reference: parameters must be by name, got 5"),
+        ({"parameters": {"k": {1, 2}}}, "the parameter 'k' must be a number, a text or a list of these, got {1, 2}"),
+        ({"note": 5}, "case reference: note must be a text, got 5"),
+    ],
+)
+def test_what_no_result_can_hold_is_refused_when_it_is_declared(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecificationError, match=re.escape(message)):  # it ended the run after all draws
+        accuracy(Exponential(1.0), None, same, at_most=1.0, beta=0.1, **options)
+
+
+@pytest.mark.parametrize("value", [None, "3", math.nan, 1j])
+def test_numbers_of_searches_and_quantiles_are_refused_with_the_value_shown(value: Any) -> None:
+    shown = f"must be a finite number, got {re.escape(repr(value))}"
+    for name in ("beta", "low", "high", "resolution"):
+        with pytest.raises(SpecificationError, match=f"{name} {shown}"):
+            Smallest(**{"beta": 0.1, "low": 1.0, "high": 9.0, name: value})
+    with pytest.raises(SpecificationError, match=f"the claimed n {shown}"):
+        smallest(crossing_at(30.0, 0.1), parameter="n", claimed=value, beta=0.1, low=1)
+    with pytest.raises(SpecificationError, match=f"the quantile {shown}"):
+        Quantile(value)
+    with pytest.raises(SpecificationError, match=f"tolerance {shown}"):
+        Inequality("s", tolerance=value)
+    with pytest.raises(SpecificationError, match=f"xs {shown}"):
+        PhaseDiagram("x", "y", (1.0, value), (1.0, 2.0), lambda x, y: 0.5, lambda x, y: None)
 
 
 def test_budgets_of_accuracy_claims_are_their_own() -> None:

@@ -301,6 +301,13 @@ def test_a_case_is_part_of_an_id(declare: Callable[..., Draft], bad: str) -> Non
     assert repr(bad) in str(caught.value)
 
 
+@pytest.mark.parametrize("bad", ["0.1", float("nan"), -1.0])
+def test_an_exact_level_is_a_number_of_at_least_0(bad: Any) -> None:
+    message = f"case reference: the exact level must be a number of at least 0, got {bad!r}"
+    with pytest.raises(SpecificationError, match=re.escape(message)):
+        privacy(Response(1.0), PureDP(1.0), PAIR, exact_level=bad)
+
+
 @pytest.mark.parametrize("declare", [privacy, exact], ids=["privacy", "exact"])
 def test_pairs_are_checked_when_they_are_declared(declare: Callable[..., Draft]) -> None:
     with pytest.raises(SpecificationError, match="nothing changes"):
