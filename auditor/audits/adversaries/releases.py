@@ -51,9 +51,17 @@ def release_tables(target: Mechanism, stack: Stack, rng: np.random.Generator) ->
         found = [target(table.astype(np.int64), 1, rng) for table in stack]
     expected = f"expected {columns} numbers for each of {trials} tables"
     try:
-        numbers = np.concatenate([np.asarray(one, dtype=np.float64).reshape(-1, columns) for one in found])
-    except (TypeError, ValueError):
+        numbers = np.concatenate([_read_floats(one).reshape(-1, columns) for one in found])
+    except (TypeError, ValueError, OverflowError):
         raise TargetError(f"{expected}, got {found[0]!r:.200}") from None
     if numbers.shape != (trials, columns):
         raise TargetError(f"{expected}, got shape {numbers.shape}")
     return numbers
+
+
+def _read_floats(release: Any) -> FloatArray:
+    """A release as floats; TypeError for complex numbers, times and texts, of which numpy makes floats too."""
+    found = np.asarray(release)
+    if found.dtype.kind not in "biufO":
+        raise TypeError(f"no numbers: {found.dtype}")
+    return found.astype(np.float64)

@@ -190,8 +190,10 @@ def test_what_is_no_count_is_put_inside() -> None:
     assert Game(Wild(40.0), Reading())(None, 5, np.random.default_rng(1)).min() > 0.9
 
 
-@pytest.mark.parametrize("answer", ["many", [1.0, 2.0], {"count": 3}])
-def test_answers_of_another_shape_are_an_error_that_shows_them(answer: Any) -> None:
+@pytest.mark.parametrize(
+    "answer", ["many", [1.0, 2.0], {"count": 3}, np.full(20, 3.0j), ["3"] * 20, np.full(20, 3, "M8[s]"), [10**400] * 20]
+)
+def test_answers_of_another_shape_or_type_are_an_error_that_shows_them(answer: Any) -> None:
     def target(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
         return [answer] * n
 
