@@ -72,7 +72,8 @@ class MeanWealth:
         """
         block = max(1, _BLOCK // max(len(x), 1))
         for start in range(0, len(self.means), block):
-            over = x / self.means[start : start + block, None] - 1.0
+            with np.errstate(over="ignore"):  # a draw that is beyond all floats is infinite, as is what it wins
+                over = x / self.means[start : start + block, None] - 1.0
             for i, stake in enumerate(self._stakes):
                 gains = np.log1p(stake * over)
                 self._log[i, start : start + block] += gains.sum(axis=1) if times is None else gains @ times
