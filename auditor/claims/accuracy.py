@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from auditor.audits.accuracy.base import Theorem
 from auditor.audits.accuracy.errors import ErrorOf, Setting
 from auditor.audits.accuracy.expectation import Expectation
@@ -217,12 +219,14 @@ def scaling(
     case, expected, draws, is_mutant, derived, note, controls, parameters
         As for `accuracy`; draws are shared equally by the values.
     """
+    if not isinstance(others, Sequence | np.ndarray):
+        raise SpecificationError(f"case {case}: others must be numbers, got {others!r}")
     theorem = PowerLaw(
         parameter,
         tuple(read_numbers(f"case {case}: at must be numbers", at).reshape(-1).tolist()),
         exponent,
         Quantile() if measure is None else measure,
-        tuple(read_numbers(f"case {case}: others must be numbers", others).reshape(-1).tolist()),
+        tuple(others),
         log_factor,
         curve,
         within,

@@ -369,7 +369,8 @@ def _play(game: Game, sampler: Sampler, guarantee: Guarantee, settings: Settings
 
 def _find_allowed(game: Game, guarantee: Guarantee, levels: FloatArray) -> FloatArray:
     """Largest expected score at the claimed level and then at others, which increase."""
-    means = np.array([game.most(guarantee, float(level)) for level in levels])
+    found = [game.most(guarantee, float(level)) for level in levels]
+    means = read_numbers(f"{game.adversary}: its largest expected score must be a number", found)
     wrong = np.flatnonzero(~((means > 0) & (means <= 1)))
     if len(wrong):
         i = int(wrong[0])

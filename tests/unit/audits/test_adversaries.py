@@ -248,7 +248,12 @@ def test_what_a_strategy_may_do_is_checked(play: Callable[..., Any], message: st
 
 @pytest.mark.parametrize(
     ("most", "message"),
-    [(lambda _: 0.0, "got 0 at"), (lambda _: math.nan, "got nan"), (lambda t: 1 / (1 + t), "grow with the level")],
+    [
+        (lambda _: 0.0, "got 0 at"),
+        (lambda _: None, "must be a number: got None"),
+        (lambda _: math.nan, "got nan"),
+        (lambda t: 1 / (1 + t), "grow with the level"),
+    ],
 )
 def test_the_bound_of_a_strategy_is_checked(most: Callable[[float], float], message: str) -> None:
     game = Game(Responses(1.0), Strategy(lambda ask, secret: ask(secret)[:, 0] > 0.5, most))
