@@ -311,6 +311,7 @@ BAD: list[tuple[str, Any]] = [
     ("detect", 0),
     ("detect", -2.0),
     ("detect", "2"),
+    ("detect", math.inf),
     ("limit", 0),
     ("limit", "60"),
     ("exact", "1"),
