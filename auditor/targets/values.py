@@ -193,25 +193,30 @@ def keep_value(value: Any) -> Any:
     TargetError
         As `make_visible`.
     """
+    return _copy_unless_endless(value, False)
+
+
+def _copy_unless_endless(value: Any, is_visible: bool) -> Any:
     try:
-        return _copy_parts(value)
+        return _copy_parts(value, is_visible)
     except RecursionError:  # a container that holds itself is refused where it is read
         return value
 
 
-def _copy_parts(value: Any) -> Any:
+def _copy_parts(value: Any, is_visible: bool) -> Any:
+    """Copy a value and its parts; objects in one that is visible are what cannot be read."""
     kind = type(value)
     if kind in PLAIN:
         return value
     if kind is dict:
         plain = PLAIN.issuperset(map(type, value.values()))
-        return value.copy() if plain else {key: _copy_parts(part) for key, part in value.items()}
+        return value.copy() if plain else {key: _copy_parts(part, is_visible) for key, part in value.items()}
     if kind is list:
-        return value.copy() if PLAIN.issuperset(map(type, value)) else [_copy_parts(part) for part in value]
+        return value.copy() if PLAIN.issuperset(map(type, value)) else [_copy_parts(part, is_visible) for part in value]
     if kind is tuple:
-        return value if PLAIN.issuperset(map(type, value)) else tuple([_copy_parts(part) for part in value])
+        return value if PLAIN.issuperset(map(type, value)) else tuple([_copy_parts(part, is_visible) for part in value])
     if kind is Typed:
-        return Typed(value.kind, _copy_parts(value.value))
+        return Typed(value.kind, _copy_parts(value.value, is_visible))
     if isinstance(value, np.generic) and not isinstance(value, np.void):  # nothing can change these
         return value
     if isinstance(value, list | tuple | dict | set | np.ndarray):
@@ -219,17 +224,17 @@ def _copy_parts(value: Any) -> Any:
             return copy.deepcopy(value)
         except Exception:  # noqa: BLE001 - a class of the target's own that cannot be copied is what it is
             return value
-    seen = make_visible(value)
-    return value if seen is value else _copy_parts(seen)
+    seen = value if is_visible else make_visible(value)
+    return value if seen is value else _copy_parts(seen, is_visible)
 
 
 def keep_values(values: list[Any]) -> list[Any]:
-    """Copy what a target may change of outputs, see `keep_value`.
+    """Copy what a target may change of outputs.
 
     Parameters
     ----------
     values : list
-        What a target returned for several draws.
+        Outputs that `make_visible` has brought to plain data.
     """
     kinds = set(map(type, values))
     if kinds <= PLAIN:
@@ -237,7 +242,7 @@ def keep_values(values: list[Any]) -> list[Any]:
     # Four times as fast.
     if kinds == {dict} and PLAIN.issuperset(map(type, itertools.chain.from_iterable(map(dict.values, values)))):
         return list(map(dict.copy, values))
-    return [value if type(value) in PLAIN else keep_value(value) for value in values]
+    return [value if type(value) in PLAIN else _copy_unless_endless(value, True) for value in values]
 
 
 def find_unreadable(outputs: Iterable[Any]) -> list[str]:
