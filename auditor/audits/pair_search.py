@@ -165,7 +165,7 @@ class LastDraws:
 
     Pairs that are equally hopeful share the draws, so that none of them has what a pass needs. The pair with most draws
     takes all that are left as soon as it needs them: it is the most promising one, and the one that resolution is
-    stated for. None does so where a pass needs more than the part `LAST` of the budget.
+    stated for. None does so where it lacks more than the part `LAST` of the budget.
 
     Parameters
     ----------
