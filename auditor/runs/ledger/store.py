@@ -258,8 +258,9 @@ class Store:
 def _connect(path: Path, create: bool) -> sqlite3.Connection:
     """Open the file, also where nothing can be written beside it, as on read-only media.
 
-    SQLite makes two files beside one with a log of changes, also to read it. Where there is no log, no process has the
-    file open and all changes are in it; it can be read alone then, as one that nobody changes.
+    SQLite keeps a write-ahead log and an index in two files beside the database, which it makes to read it as well.
+    Where there is no log, no process has the database open and it holds all changes. SQLite can then read it alone, in
+    its mode for files that do not change (``immutable``).
     """
     if create or os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
         return sqlite3.connect(path, timeout=BUSY, isolation_level=None)
