@@ -158,7 +158,7 @@ def suggest_extra(error: BaseException) -> str:
 
 
 def check_positive(name: str, value: object) -> float:
-    """Check an option that must be a positive number.
+    """Check an option that must be a positive, finite number.
 
     Parameters
     ----------
@@ -177,11 +177,9 @@ def check_positive(name: str, value: object) -> float:
     SpecificationError
         If it is not.
     """
-    import numpy as np  # takes longer to import than all that a list of claims needs
-
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0:
+    if not _read_float(value) > 0:
         raise SpecificationError(f"{name} must be a positive number, got {value!r}")
-    return float(value)
+    return check_number(name, value)
 
 
 def check_number(name: str, value: object) -> float:
@@ -204,16 +202,22 @@ def check_number(name: str, value: object) -> float:
     SpecificationError
         If it is not, or beyond all floats.
     """
-    import numpy as np  # takes longer to import than all that a list of claims needs
-
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    try:
-        found = float(value) if is_number else math.nan  # type: ignore[arg-type]
-    except OverflowError:  # an integer beyond all floats
-        found = math.inf
+    found = _read_float(value)
     if not math.isfinite(found):
         raise SpecificationError(f"{name} must be a finite number, got {value!r}")
     return found
+
+
+def _read_float(value: object) -> float:
+    """A number as a float, infinite if it is beyond all floats; NaN for what is none."""
+    import numpy as np  # takes longer to import than all that a list of claims needs
+
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def read_path(name: str, path: object) -> Path:
@@ -258,21 +262,6 @@ def check_alpha(alpha: object) -> None:
     """
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
         raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
-
-
-def check_finite(**options: float | None) -> None:
-    """Check that given numbers are finite.
-
-    The record of a run holds the options as strict JSON.
-
-    Raises
-    ------
-    SpecificationError
-        If one is not.
-    """
-    for name, value in options.items():
-        if value is not None and not math.isfinite(value):
-            raise SpecificationError(f"{name} must be a finite number, got {value!r}")
 
 
 class PrivacyViolation(DpauditError, AssertionError):  # noqa: N818 - what it reports is not a fault of the program

@@ -26,7 +26,7 @@ from auditor.audits.partitions import IntArray, LawCells, cells_of
 from auditor.audits.privacy_loop import LARGEST, Settings, follow_up_seconds
 from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError, check_finite, check_id, check_positive
+from auditor.errors import SpecificationError, check_id, check_positive
 from auditor.evidence.multinomial import (
     Multinomials,
     average_wealths,
@@ -86,9 +86,9 @@ class StatedLaw:
     def __post_init__(self) -> None:
         if not callable(getattr(self.reference, "law", None)):
             raise SpecificationError(f"expected a reference with a method law(data), got {self.reference!r}")
-        check_finite(error=check_positive("error", self.error))
+        check_positive("error", self.error)
         if self.rounding is not None:
-            check_finite(rounding=check_positive("rounding", self.rounding))
+            check_positive("rounding", self.rounding)
 
     @property
     def level(self) -> float:

@@ -19,7 +19,7 @@ from auditor.audits.independence import COMPARISONS
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.pair_search import AT_ONCE, FIRST_OF_MANY, ExclusiveOutputs, LastDraws, next_pair
 from auditor.datasets import Pair
-from auditor.errors import SpecificationError, check_alpha, check_finite, check_positive
+from auditor.errors import SpecificationError, check_alpha, check_positive
 from auditor.events.cause_kinds import read_kinds
 from auditor.events.classifier import Learners, fitters_of
 from auditor.events.elements import read_once
@@ -130,8 +130,7 @@ class Settings:
             raise SpecificationError(f"draws must be an integer of at least {4 * FIRST}, got {self.draws!r}")
         for name in ("seconds", "detect", "limit"):
             if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
-        check_finite(detect=self.detect)  # an infinite one would let every audit pass
+                check_positive(name, getattr(self, name))  # an infinite detect would let every audit pass
         if self.stop not in ("verdict", "budget"):
             raise SpecificationError(f'stop must be "verdict" or "budget", got {self.stop!r}')
         if self.chunks is not None and self.chunks < 1:

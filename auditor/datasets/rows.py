@@ -12,6 +12,8 @@ from auditor.datasets.column_dicts import get_columns, is_column_dict
 from auditor.datasets.pandas_types import is_frame, is_missing, is_series
 from auditor.errors import SpecificationError, require_library
 
+#: Floats are exact for integers up to it.
+_EXACT = 2**53
 #: Error message for sets where rows have places.
 UNORDERED = "the rows of a set have no order: give a list, or state that rows are added or removed in any order"
 
@@ -76,7 +78,10 @@ def find_differing_rows(x: Any, y: Any) -> NDArray[np.bool_]:
         differing = [find_differing_rows(column, y[name]) for name, column in get_columns(x).items()]
         return np.asarray(np.any(differing, axis=0), bool)
     if is_frame(x) and is_frame(y):
-        columns = [find_differing_rows(x.iloc[:, k], y.iloc[:, k]) for k in range(x.shape[1])]
+        if _is_of_one_type(x) and _is_of_one_type(y):  # a table of them is no conversion
+            columns = [find_differing_rows(x.to_numpy(), y.to_numpy())]
+        else:
+            columns = [find_differing_rows(x.iloc[:, k], y.iloc[:, k]) for k in range(x.shape[1])]
         return np.asarray(np.any([*columns, find_differing_labels(x, y)], axis=0), bool)
     if is_series(x) and is_series(y):
         # Nullable types have objects that `==` does not compare, and numbers that are no floats.
@@ -115,9 +120,22 @@ def _list_labels(frame: Any) -> list[Any]:
 
 
 def _are_comparable(x: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether `==` compares all entries of two arrays, as it does not those that a mask covers."""
-    masked = isinstance(x, np.ma.MaskedArray) or isinstance(y, np.ma.MaskedArray)
-    return not masked and (x.dtype.kind == y.dtype.kind in "mM" or {x.dtype.kind, y.dtype.kind} <= set("biuf"))
+    """Whether `==` compares all entries of two arrays.
+
+    It does not compare those that a mask covers, and rounds large integers beside floats.
+    """
+    if isinstance(x, np.ma.MaskedArray) or isinstance(y, np.ma.MaskedArray):
+        return False
+    kinds = {x.dtype.kind, y.dtype.kind}
+    if "f" in kinds and kinds & {"i", "u"}:
+        whole = y if x.dtype.kind == "f" else x
+        return not whole.size or (int(whole.min()) >= -_EXACT and int(whole.max()) <= _EXACT)
+    return kinds <= set("biuf") or x.dtype.kind == y.dtype.kind in "mM"
+
+
+def _is_of_one_type(frame: Any) -> bool:
+    """Whether all columns of a DataFrame are of one type of numpy's numbers."""
+    return len(set(frame.dtypes)) == 1 and _is_of_numpy(frame.iloc[:, 0])
 
 
 def _is_of_numpy(column: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.privacy_loop import Settings
 from auditor.claims import BUDGETS, Claim
-from auditor.errors import DpauditError, SpecificationError, check_finite, has_library
+from auditor.errors import DpauditError, SpecificationError, has_library
 from auditor.events.cause_kinds import read_kinds
 from auditor.results import FLAGGED, AuditResult, Verdict
 from auditor.targets.sampler import check_seed
@@ -118,7 +118,6 @@ class Run:
                 f"a ledger is a file of this machine, which workers of the scheduler {self.scheduler!r} cannot share, "
                 f"got {str(self.ledger)!r}; without a scheduler the workers run here"
             )
-        check_finite(seconds=self.seconds, detect=self.detect)
         draws = DRAWS if self.draws is None else self.draws
         Settings(alpha=self.alpha, seconds=self.seconds, draws=draws, detect=self.detect, method=self.method)
         check_seed(self.seed)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.errors import SpecificationError, TargetError, TargetRaised, check_finite, check_positive, read_path
+from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive, read_path
 from auditor.targets.outputs import Batch
 from auditor.targets.protocol import Hello, draw_outputs
 from auditor.targets.subprocess_pipe import GRACE, Running
@@ -89,7 +89,6 @@ class ProcessTarget:
         if not hasattr(select, "poll"):
             raise SpecificationError(f"targets that are processes need a POSIX system, this is {sys.platform!r}")
         self.command = _checked_command(command, cwd, env)
-        check_finite(limit=limit, start_limit=start_limit)
         self.limit, self.start_limit = check_positive("limit", limit), check_positive("start_limit", start_limit)
         self.cwd, self.env = cwd, None if env is None else dict(env)
         self.hello: Hello | None = None

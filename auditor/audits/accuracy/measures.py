@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy.errors import ErrorSampler, check_setting
 from auditor.audits.accuracy.smallest import Search, bisect_parameter
 from auditor.audits.given_numbers import read_numbers
-from auditor.errors import SpecificationError, check_finite, check_number, check_positive
+from auditor.errors import SpecificationError, check_number, check_positive
 from auditor.evidence.bernoulli import order_limits
 
 Array = NDArray[np.float64]
@@ -120,7 +120,7 @@ class Mean(Measure):
     bound: float
 
     def __post_init__(self) -> None:
-        check_finite(bound=check_positive("the bound of errors", self.bound))
+        check_positive("the bound of errors", self.bound)
 
     def __call__(self, subject: Any, effort: Effort) -> Point:
         """Mean of the errors."""

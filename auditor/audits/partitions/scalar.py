@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.audits.partitions.partition import Cells, FloatArray, IntArray, Merge, View
-from auditor.errors import SpecificationError, check_finite, check_positive
+from auditor.errors import SpecificationError, check_positive
 from auditor.privacy.laws import TwoSidedGeometricLaw
 from auditor.targets.outputs import Batch, read_column
 
@@ -85,7 +85,7 @@ def check_scalar(law: Scalar, name: str) -> None:
     if isinstance(loc, bool) or not isinstance(loc, int | float | np.integer | np.floating) or not math.isfinite(loc):
         raise SpecificationError(f"the distribution of {name} needs loc, a finite number: its centre; got {loc!r}")
     if step is not None:
-        check_finite(step=check_positive(f"the step of the distribution of {name}", step))
+        check_positive(f"the step of the distribution of {name}", step)
     try:
         found = np.asarray(law.cdf(np.array([float(loc), float(loc) + 1.0])), dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -29,7 +29,6 @@ from auditor.datasets.json_codec import data_to_json, same_data
 from auditor.errors import (
     SpecificationError,
     check_alpha,
-    check_finite,
     check_id,
     check_positive,
     read_path,
@@ -216,7 +215,6 @@ def _check_arguments(
     check_seed(seed)
     if detect is not None:
         check_positive("detect", detect)
-        check_finite(detect=detect)
     if same_data(data, neighbor):
         raise SpecificationError("data and neighbor are the same dataset: nothing could tell their runs apart")
 

@@ -20,7 +20,7 @@ from auditor.audits.loop import ChunkRule
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.audits.training.training_call import write_training_call
-from auditor.errors import SpecificationError, check_alpha, check_finite, check_id, check_positive
+from auditor.errors import SpecificationError, check_alpha, check_id, check_positive
 from auditor.evidence.one_run import (
     GuessWealth,
     bound_correct_guesses,
@@ -184,7 +184,6 @@ def audit_scores(
     check_id(id)
     if detect is not None:
         check_positive("detect", detect)
-        check_finite(detect=detect)
     whole = isinstance(guesses, int | np.integer) and not isinstance(guesses, bool)
     if guesses is not None and not (whole and 1 <= guesses <= scores.canaries):
         raise SpecificationError(f"guesses must be an integer from 1 to {scores.canaries}, got {guesses!r}")

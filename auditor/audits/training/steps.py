@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.audits.given_numbers import read_numbers
-from auditor.errors import SpecificationError, check_finite, check_positive, read_path
+from auditor.errors import SpecificationError, check_positive, read_path
 from auditor.targets.sampler import check_seed, make_generator
 
 Array = NDArray[np.float64]
@@ -475,7 +475,6 @@ def _read_norms(name: str, norms: ArrayLike | None) -> tuple[float, float]:
 def _check_scale(name: str, value: Any) -> float:
     """Raise unless squares of numbers in these units are floats."""
     found = check_positive(name, value)
-    check_finite(**{name: found})
     if not _FINEST <= found <= 1 / _FINEST:
         raise SpecificationError(f"{name} must be from {_FINEST:g} to {1 / _FINEST:g}, got {value!r}")
     return found

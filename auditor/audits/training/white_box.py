@@ -19,7 +19,7 @@ from auditor.audits.training.step_tests import ANYTIME, CANARY_RATE, CERTAIN, St
 from auditor.audits.training.steps import UNKNOWN, StepRecorder, StepTable
 from auditor.audits.training.training_call import write_training_call
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError, check_alpha, check_finite, check_id, check_positive, require_library
+from auditor.errors import SpecificationError, check_alpha, check_id, check_positive, require_library
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
 from auditor.targets.process_settings import keep_apart
@@ -172,7 +172,6 @@ def _check_arguments(
     check_seed(seed)
     if detect is not None:
         check_positive("detect", detect)
-        check_finite(detect=detect)
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1):
         raise SpecificationError(f"steps must be a positive integer, got {steps!r}")
     sampled = bool((table.rate < 1).any())

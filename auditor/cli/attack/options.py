@@ -11,7 +11,7 @@ from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.privacy_loop import Settings
 from auditor.datasets import relation_named
 from auditor.datasets.files import MOST
-from auditor.errors import SpecificationError, check_finite
+from auditor.errors import SpecificationError
 from auditor.targets.sampler import check_seed
 from auditor.targets.signatures import parse_arguments
 from auditor.targets.target_names import show_target
@@ -120,7 +120,6 @@ class Attack:
     def __post_init__(self) -> None:
         check_seed(self.seed)
         parse_arguments(self.arguments)
-        check_finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
         object.__setattr__(self, "ignore", self.settings().ignore)  # the settings check the others too
         if self.relation is not None:
             relation_named(self.relation)

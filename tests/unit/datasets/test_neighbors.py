@@ -123,6 +123,19 @@ def test_entries_of_any_kind_are_compared(entries: Any, other: Any) -> None:
 def test_large_integers_beside_fractions_are_compared_exactly() -> None:
     x = pd.DataFrame({"a": [2**60, 1], "b": [0.5, 1.0]})
     assert find_differing_rows(x, x.assign(a=[2**60 + 1, 1])).tolist() == [True, False]
+    whole = pd.DataFrame({"a": [2**60 + 1, 1], "b": [2, 3]})
+    for a, b in ((whole, whole.astype(float)), (whole.to_numpy(), whole.to_numpy(float))):
+        assert find_differing_rows(a, b).tolist() == find_differing_rows(b, a).tolist() == [True, False]
+
+
+def test_frames_of_one_type_are_compared_as_a_table() -> None:
+    x = pd.DataFrame(np.zeros((3, 4)))
+    y = x.copy()
+    x.iloc[1, 2] = y.iloc[1, 2] = np.nan
+    y.iloc[2, 3] = 1.0
+    assert find_differing_rows(x, y).tolist() == find_differing_rows(x.to_numpy(), y.to_numpy()).tolist()
+    assert find_differing_rows(x, y).tolist() == find_differing_rows(x.astype("Float64"), y.astype("Float64")).tolist()
+    assert find_differing_rows(x, y).tolist() == [False, False, True]
 
 
 def test_masked_entries_are_missing_ones() -> None:
