@@ -38,8 +38,8 @@ _LOGITS = 5.0
 #: Name of the test of the canary's coin: bets on it hold only if it passes.
 CANARY_RATE = "canary's rate"
 #: Number of sums whose norm is the clip norm, of norms that add up to more than `SEVERAL` clip norms: no
-#: accident. Arbitrary.
-CLIPPED_SUMS, SEVERAL = 3, 1.01
+#: accident. On one line, where values of few digits add up to it now and then, as many as `CLIPPED_ON_LINE`. Arbitrary.
+CLIPPED_SUMS, CLIPPED_ON_LINE, SEVERAL = 3, 20, 1.01
 #: Steps that are compared with one another at most: the comparisons take a matrix of their number squared.
 COMPARED = 2_000
 
@@ -371,8 +371,10 @@ def check_clipping(table: StepTable) -> Iterator[StepTest]:
 
     Valid because: a sum of clipped gradients has no term above the clip norm, and differs by what the canary adds where
     the canary is in. That its norm is the clip norm itself at several steps, where the norms of its terms add up to
-    more, is possible only if their gradients conspire. They do where all are clipped and lie on one line, as in a model
-    of one parameter, or are 0: steps whose norms add up to a whole number of clip norms are not counted.
+    more, and that no such sum without the canary is longer, is possible only if their gradients conspire. They do where
+    all are clipped and lie on one line, as in a model of one parameter, or are 0: steps whose norms add up to a whole
+    number of clip norms are not counted. Numbers of few digits, as in a mean of quarters, add up to the clip norm now
+    and then, but then to more as well.
     """
     largest = float(np.nanmax(table.largest, initial=0.0))
     if np.isfinite(table.largest).any():
@@ -391,9 +393,11 @@ def check_clipping(table: StepTable) -> Iterator[StepTest]:
         together = table.summed + np.where(table.included == 1, table.canary_norm / table.clip, 0.0)
         generic = np.abs(together - np.rint(together)) > SLACK
         clipped = int(((np.abs(table.total - 1) < SLACK / 10) & (together > SEVERAL) & generic).sum())
+        # What the canary adds may be added after the sum is clipped.
+        longer = bool(((table.total > 1 + SLACK) & np.isfinite(table.summed) & (table.included != 1)).any())
         yield _certain(
             "clipping of sums",
-            clipped >= CLIPPED_SUMS,
+            clipped >= (CLIPPED_SUMS if table.layers.sum() > 1 else CLIPPED_ON_LINE) and not longer,
             f"the sum of a whole batch has the clip norm at {clipped} steps: it is clipped, not each example",
         )
 

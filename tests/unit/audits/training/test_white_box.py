@@ -200,6 +200,35 @@ def test_gradients_on_one_line_that_are_all_clipped_do_not_make_a_sum_look_clipp
     assert audit_steps(recorder, GaussianDP(2.0)).verdict == "consistent"
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_a_clipped_sum_of_a_batch_is_found_with_the_canary_in_it_and_beside_it(before: bool) -> None:
+    rng, recorder = np.random.default_rng(8), StepRecorder(1.0, 1.0, coin=0.5)
+    for included in [True, False] * 10:
+        rows = rng.normal(size=(5, 4))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True) * 1.5
+        others, canary = rows.sum(axis=0), np.array([0.6, 0.0, 0.0, 0.0])
+        signal = (others + included * canary) if before else others
+        signal = signal / max(1.0, float(np.linalg.norm(signal))) + (included and not before) * canary
+        released = signal + rng.normal(size=4)
+        recorder.add(released, canary, included=included, signal=signal, norms=np.linalg.norm(rows, axis=1))
+    assert names_of(audit_steps(recorder, GaussianDP(5.0))) == {"clipping of sums"}
+
+
+def test_values_of_few_digits_that_add_up_to_the_clip_norm_do_not_make_a_sum_look_clipped() -> None:
+    """A mean by gradient steps, of one parameter: in each run some sums are the clip norm by chance."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        rows, recorder = rng.choice([-0.5, -0.25, 0.25, 0.5, 0.75], size=(50, 1)), StepRecorder(1.0, 1.0, coin=0.5)
+        for _ in range(60):
+            batch = rows[rng.random(50) < 0.1]
+            others, included = batch.sum(axis=0), bool(rng.random() < 0.5)
+            released = others + included + rng.normal(size=1)
+            recorder.add(released, [1.0], included=included, others=others, norms=np.abs(batch[:, 0]))
+        table = recorder.table()
+        assert (np.abs(table.total - 1) < 1e-9).sum() >= 3
+        assert names_of(audit_steps(recorder, GaussianDP(8.0), alpha=1e-6)) == set()
+
+
 def test_reports_hold_the_result_and_fit_the_schema(tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     result = audit_steps(train(3, rate=1.0, noise=FULL, pitfall="clip by layer"), CLAIM)
