@@ -7,7 +7,8 @@ coins of some canaries, and abstains from the others. None of the bounds here as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from scipy import special, stats
 from auditor.privacy.guarantees import Guarantee
 
 Array = NDArray[np.float64]
+Case = TypeVar("Case")
 
 #: Parts of what may be bet on a guess without ruin, one expert each; equal masses, arbitrary, any are valid.
 STAKES: Array = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.99])
@@ -143,6 +145,36 @@ def find_rejected_level(rejects: Callable[[float], bool], claimed: float, highes
         middle = 0.5 * (low + high)
         low, high = (middle, high) if rejects(middle) else (low, middle)
     return low
+
+
+def find_largest_level(
+    listed: Sequence[Case], rejects: Callable[[Case, float], bool], claimed: float, highest: float = _HIGHEST
+) -> tuple[Case, float]:
+    """Find the largest of several rejected levels, and whose it is.
+
+    Valid because: it is the largest of the levels that `find_rejected_level` finds, and the first that has it. All of
+    these are on one grid on either side of ``claimed``, the steps of which are left after all halvings. ``rejects`` is
+    monotone, so that a case that does not reject the next level of the grid has none above the largest so far.
+
+    Parameters
+    ----------
+    listed : sequence
+        Cases, at least one.
+    rejects : callable
+        Whether a case rejects a level.
+    claimed, highest : float
+        As for `find_rejected_level`.
+    """
+
+    def find_level(case: Case) -> float:
+        return find_rejected_level(lambda level: rejects(case, level), claimed, highest)
+
+    best, bound = listed[0], find_level(listed[0])
+    for case in listed[1:]:
+        width = highest if not 0 < claimed < highest else highest - claimed if bound >= claimed else claimed
+        if bound < highest and rejects(case, bound + width * 0.5**_HALVINGS) and (found := find_level(case)) > bound:
+            best, bound = case, found
+    return best, bound
 
 
 class GuessWealth:

@@ -25,6 +25,7 @@ from auditor.evidence.one_run import (
     GuessWealth,
     bound_correct_guesses,
     exceeds_curve,
+    find_largest_level,
     find_rejected_level,
 )
 from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
@@ -318,16 +319,16 @@ def _from_guesses(
         tries += [(r, right), (r, r - right)]
     share, highest = alpha / len(tries), min(40.0, claim.highest)
 
-    def find_level(r: int, right: int, first: float) -> float:
-        return find_rejected_level(lambda level: _refutes(claim, level, right, r, m, share), first, highest)
+    def rejects(one: tuple[int, int], level: float) -> bool:
+        return _refutes(claim, level, one[1], one[0], m, share)
 
-    levels = {(r, right): find_level(r, right, claim.level) for r, right in tries if 2 * right >= r}
-    best = max(levels, key=lambda one: levels[one])  # of a number and its other direction one at least is there
-    ceiling = max(find_level(r, r, 0.0) for r in numbers)
+    # Of a number and its other direction one at least is there.
+    best, bound = find_largest_level([one for one in tries if 2 * one[1] >= one[0]], rejects, claim.level, highest)
+    ceiling = find_largest_level([(r, r) for r in reversed(numbers)], rejects, 0.0, highest)[1]
     return conclude_result(
         labels,
         _refutes(claim, claim.level, best[1], best[0], m, share),
-        levels[best],
+        bound,
         ceiling=ceiling,
         detect=detect,
         missed=_describe_out_of_reach(m, ceiling, claim, detect),

@@ -13,6 +13,7 @@ from auditor.evidence.one_run import (
     GuessWealth,
     bound_correct_guesses,
     exceeds_curve,
+    find_largest_level,
     find_rejected_level,
 )
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
@@ -113,3 +114,19 @@ def test_no_stake_is_ruined() -> None:
     assert ((STAKES >= 0) & (STAKES < 1)).all()
     assert np.isfinite(GuessWealth(np.zeros(50), np.ones(50)).path(1.0)).all()
     assert not GuessWealth(np.zeros(0), np.zeros(0)).rejects(0.1, 0.5)
+
+
+@pytest.mark.parametrize("claimed", [0.0, 0.3, 0.9, 50.0])
+def test_the_largest_of_several_levels_is_that_of_separate_searches(claimed: float) -> None:
+    highest, calls = 40.0, []
+
+    def rejects(case: float, level: float) -> bool:
+        calls.append(level)
+        return level <= case
+
+    for listed in ([0.2, 0.7123, 0.31, 0.7123, 0.7, 39.99], [39.99, 0.7, 0.0, 0.31], [0.2, 0.2], [0.3, 0.1], [0.0]):
+        levels = [find_rejected_level(lambda level, case=case: rejects(case, level), claimed) for case in listed]  # type: ignore[misc]
+        assert find_largest_level(listed, rejects, claimed, highest) == (listed[int(np.argmax(levels))], max(levels))
+    calls.clear()
+    find_largest_level([0.7, 0.5, 0.2, 0.7], rejects, claimed)
+    assert len(calls) < 50  # one search, and a look at each of the others
