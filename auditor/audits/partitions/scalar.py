@@ -43,6 +43,8 @@ NARROW = 2.0**-20
 #: Distances of doubles at its centre that the central half of a continuous distribution has at least. The rounding of
 #: outputs moves the ends of cells by half a distance, which is worth less than a nat in 10^8 draws.
 DOUBLES = 2.0**12
+#: Steps from 0 up to which all lattice points, and the middles between them, are doubles.
+_FARTHEST = 2.0**52
 #: By how much a distribution function may decrease from one end of a cell to the next, by rounding.
 DECREASE = 1e-12
 
@@ -265,11 +267,22 @@ def lattice_cells(law: Scalar, name: str, step: float) -> tuple[Cells, ...]:
         What is looked at, see `View`.
     step : float
         Step of the lattice, positive.
+
+    Raises
+    ------
+    SpecificationError
+        If points are `_FARTHEST` and more steps from 0: as doubles, which is how outputs are read, they are not told
+        apart, and a right sampler would seem to miss some.
     """
     centre = float(law.loc) * step
 
     def edges_of(targets: FloatArray) -> FloatArray:
         points = np.rint(_quantiles(law, centre, targets, step / 4) / step)
+        if (farthest := float(np.abs(points).max())) >= _FARTHEST:
+            raise SpecificationError(
+                f"the distribution of {name} lies {farthest:.6g} steps of {step:.6g} from 0, where doubles do not tell "
+                "neighbouring steps apart: state a distribution nearer to 0"
+            )
         # Below the lowest too: a point that has nearly all the probability is a cell of its own.
         return np.unique(np.concatenate([points + 0.5, [points.min() - 0.5]])) * step
 

@@ -634,6 +634,15 @@ def test_what_is_asked_is_checked() -> None:
             StatedLaw(Rolls(), **endless)
 
 
+def test_a_lattice_beyond_what_doubles_tell_apart_is_refused() -> None:
+    """Integers about 2^62, read as doubles, are all multiples of 1,024: a right sampler was a deviation."""
+    for law in (TwoSidedGeometricLaw(2**62, 1.5), TwoSidedGeometricLaw(0, 1 + 1e-15), DiscreteGaussianLaw(-(2**53), 3)):
+        with pytest.raises(SpecificationError, match="do not tell neighbouring steps apart"):
+            cells_of(law)
+    near = TwoSidedGeometricLaw(2**51, 1.5)
+    assert cells_of(near).views[0].probabilities.max() == pytest.approx(0.2)
+
+
 def test_results_fit_the_schema_and_the_reports() -> None:
     law = ProductLaw((TwoSidedGeometricLaw(0, 1.01, 0.5),) * 2)
 
