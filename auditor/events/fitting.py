@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,11 +34,13 @@ def learn_distance(x: Batch, y: Batch) -> Distance | None:
     Returns
     -------
     Distance or None
-        None if no draw is finite.
+        None if no draw is finite, or the median is not: half the sum of two of the largest floats is infinite.
     """
     pooled = np.concatenate([read_column(x), read_column(y)])
     pooled = pooled[np.isfinite(pooled)]
-    return Distance(float(np.median(pooled))) if len(pooled) else None
+    with np.errstate(over="ignore"):
+        centre = float(np.median(pooled)) if len(pooled) else math.inf
+    return Distance(centre) if math.isfinite(centre) else None
 
 
 def learn_lattices(x: Batch, y: Batch) -> list[Lattice]:

@@ -34,6 +34,7 @@ def test_a_distance_is_an_interval_in_words() -> None:
 def test_the_distance_is_from_the_pooled_median() -> None:
     assert learn_distance(np.array([1.0, 2.0]), np.array([3.0, np.inf])) == Distance(2.0)
     assert learn_distance(np.array([np.nan]), np.array([np.inf])) is None
+    assert learn_distance(np.array([1.7e308]), np.array([1.7e308])) is None  # half their sum is no float
 
 
 @pytest.mark.filterwarnings("error")
