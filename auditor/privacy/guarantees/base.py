@@ -35,7 +35,7 @@ _SEARCHES = 100
 #: ends by the smaller ones, to nine digits after the point. The rest is arbitrary.
 _LEAST, _MOST = 1e-200, 1e100
 #: Probabilities at which `exact_level_of` compares an exact curve with a cap: down to events of probability 1e-12.
-_RARE = np.geomspace(1e-12, 0.5, 1_200)
+RARE = np.geomspace(1e-12, 0.5, 1_200)
 #: Complements of smaller probability are not compared: three digits of it are known.
 _ROUGH = 1e-13
 
@@ -223,9 +223,9 @@ class Guarantee(ABC):
         For a notion that is no more than its cap it is the exact level. Events whose complements are so rare that 1 - p
         has hardly a digit are left out, unless there are no others: their mirror images show the same.
         """
-        q = np.concatenate([_RARE, 1.0 - _RARE[::-1]])
+        q = np.concatenate([RARE, 1.0 - RARE[::-1]])
         if isinstance(curve, LossCurve):  # a cap of straight pieces shows most where it bends
-            q = np.concatenate([q, curve.corners[(curve.corners >= _RARE[0]) & (curve.corners <= 1.0 - _RARE[0])]])
+            q = np.concatenate([q, curve.corners[(curve.corners >= RARE[0]) & (curve.corners <= 1.0 - RARE[0])]])
         p = np.minimum(curve.tradeoff(q), 1.0)
         known = (p + q <= 1.0) | (1.0 - p >= _ROUGH)
         if known.any():

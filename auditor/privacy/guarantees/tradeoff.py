@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from auditor.privacy.exact import LossCurve, PrivacyCurve
-from auditor.privacy.guarantees.base import Array, Guarantee
+from auditor.privacy.guarantees.base import RARE, Array, Guarantee
 
 #: Slack for vertices that were computed in floating point.
 _ROUNDING = 1e-12
@@ -185,10 +185,13 @@ class TradeoffCurve(Guarantee):
         Of a finite pair: valid because both advantages are linear in q between the corners of the two curves, so that
         their ratio is monotone there and largest at a corner, or constant where both begin at 0. The exact curve is its
         own mirror image: corners with p + q <= 1 are enough, if each is held against the claim at its mirror image too.
-        There nothing cancels, however small p and q are. Of other pairs see `Guarantee.event_level`.
+        There nothing cancels, however small p and q are. Of other pairs see `Guarantee.event_level`: that holds tests
+        with 1 - p of few digits too, so that a level above the claim by rounding alone, see `_surely_exceeds`, is the
+        claimed one.
         """
         if not isinstance(curve, LossCurve):
-            return super().exact_level(curve)
+            level = super().exact_level(curve)
+            return level if level <= self.level or self._surely_exceeds(curve) else self.level
         x, y = np.array(self.alpha), np.array(self.beta)
         q = np.unique(np.concatenate([x, np.clip(curve.corners, 0.0, 1.0)]))
         q = np.unique(np.concatenate([q, np.interp(1.0 - x[::-1], curve.tradeoff(q), q)]))
@@ -198,6 +201,23 @@ class TradeoffCurve(Guarantee):
             allowed = np.interp(q, x, 1.0 - y) - q, p - np.interp(p, 1.0 - x[::-1], y[::-1])
             ratios = [np.where(p > q, (p - q) / np.maximum(most, 0.0), 0.0) for most in allowed]
         return float(np.max(ratios))
+
+    def _surely_exceeds(self, curve: PrivacyCurve) -> bool:
+        """Whether some test has more than the allowed advantage, whatever rounding did.
+
+        Valid because: tests with p + q <= 1 are held against the claim and its mirror image, as of a finite pair. There
+        p and the interpolated claim are off by a few units in their own last place. A vertex of the claim other than 0
+        or 1 is off by `_ULPS` units in the last place of 1, which count between vertices in proportion.
+        """
+        x, y = np.array(self.alpha), np.array(self.beta)
+        q = np.concatenate([RARE, x, 1.0 - curve.tradeoff(1.0 - RARE)])
+        p = curve.tradeoff(q)
+        q, p = q[p + q <= 1.0], p[p + q <= 1.0]
+        unit = _ULPS * float(np.finfo(float).eps)
+        slack = np.where((y == 0.0) | (y == 1.0), 0.0, unit)
+        allowed = np.interp(q, x, 1.0 - y) - q + np.interp(q, x, slack)
+        mirrored = p - np.interp(p, 1.0 - x[::-1], y[::-1]) + np.interp(p, 1.0 - x[::-1], slack[::-1])
+        return bool((p - q > np.minimum(allowed, mirrored) + 2.0 * unit * p).any())
 
     def _allowed_excess(self, q: Array) -> Array:
         """1 - f(q) - q."""

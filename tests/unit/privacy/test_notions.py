@@ -14,10 +14,11 @@ from scipy import optimize, special
 
 import auditor
 from auditor import ZCDP, ApproxDP, DeltaDP, GaussianDP, PureDP, RenyiDP, TradeoffCurve
+from auditor.audits.exact import allow_rounding
 from auditor.errors import SpecificationError
 from auditor.evidence.power import divergence_rate, find_ceiling
 from auditor.evidence.two_sample_bet import Stake, log_factors
-from auditor.privacy.exact import FiniteLaw, GaussianCurve, GaussianLaw, LaplaceCurve, LaplaceLaw, curve
+from auditor.privacy.exact import CauchyCurve, FiniteLaw, GaussianCurve, GaussianLaw, LaplaceCurve, LaplaceLaw, curve
 from auditor.privacy.guarantees import NOTIONS, Guarantee, parse_claim
 from auditor.privacy.guarantees.base import cap_of, level_of
 from auditor.privacy.guarantees.supporting_lines import lines_above, make_table
@@ -342,6 +343,18 @@ def test_the_exact_level_of_gaussian_noise() -> None:
     same = curve(GaussianLaw(0.0, 1.0), GaussianLaw(1.0, 1.0))
     factor = TradeoffCurve.below(gaussian_tradeoff).exact_level(same)
     assert 0.97 < factor <= 1
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-4, 0.01, 1.0, 5.0, 20.0])
+def test_noise_with_exactly_the_claimed_curve_keeps_it_and_a_little_less_noise_does_not(distance: float) -> None:
+    """At q = 1 - 1e-12 few digits of 1 - p are known: by these the level of Laplace noise was 1.48, or infinite."""
+    corner = special.expit(-distance)
+    lines = TradeoffCurve((0.0, corner, 1.0), (1.0, corner, 0.0), "of pure DP")
+    for kind in (LaplaceCurve, CauchyCurve):
+        pair = kind(distance)
+        for claim in (lines, TradeoffCurve.below(lambda alpha, pair=pair: 1.0 - pair.tradeoff(alpha))):  # type: ignore[misc]
+            assert claim.exact_level(pair) <= allow_rounding(claim)
+            assert claim.exact_level(kind(1.01 * distance)) > 1.0 + 1e-6
 
 
 def test_the_exact_level_of_two_coins_is_theirs() -> None:
