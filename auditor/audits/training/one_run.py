@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.audits.given_numbers import read_numbers
 from auditor.audits.summary import describe_target
-from auditor.audits.training.scores import NOTHING, audit_scores
+from auditor.audits.training.scores import NOTHING, audit_scores, check_scores_audit
 from auditor.audits.training.training_call import write_training_call
 from auditor.datasets.rows import count_rows, join_rows, select_rows
 from auditor.errors import SpecificationError
@@ -153,16 +153,11 @@ def audit_one_run(
         "seed": seed,
         "id": id,
     }
-    _check_audit(len(planted.included), claim, audit)
+    # Before a long training.
+    check_scores_audit(len(planted.included), claim, assume, alpha, guesses, detect, seed, id)
     model = train(planted.data, make_generator(seed, "one run", "training"))
     result = audit_scores(*planted.split_scores(score(model, canaries)), claim, **audit)
     name = describe_target(train)
     given = {"train": train, "data": data, "canaries": canaries, "score": score}
     again = write_training_call("audit_one_run", given, claim, audit)
     return replace(result, mechanism=name, title=f"One run of {name}", replay=again)
-
-
-def _check_audit(canaries: int, claim: Guarantee, audit: dict[str, Any]) -> None:
-    """Raise for what `audit_scores` would not take, before a long training."""
-    half = canaries // 2
-    audit_scores(np.zeros(canaries - half), np.zeros(half), claim, **audit)

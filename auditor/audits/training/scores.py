@@ -123,6 +123,35 @@ def read_scores(inside: ArrayLike, outside: ArrayLike) -> Scores:
     return scores
 
 
+def check_scores_audit(
+    canaries: int,
+    claim: Guarantee,
+    assume: str,
+    alpha: float,
+    guesses: int | None,
+    detect: float | None,
+    seed: int,
+    id_: str,
+) -> None:
+    """Raise a SpecificationError for what `audit_scores` does not take."""
+    if not isinstance(claim, Guarantee):
+        raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {claim!r}")
+    if assume not in ASSUMPTIONS:
+        raise SpecificationError(f"assume must be one of {', '.join(ASSUMPTIONS)}, got {assume!r}")
+    check_alpha(alpha)
+    check_seed(seed)
+    check_id(id_)
+    if detect is not None:
+        check_positive("detect", detect)
+    whole = isinstance(guesses, int | np.integer) and not isinstance(guesses, bool)
+    if guesses is not None and not (whole and 1 <= guesses <= canaries):
+        raise SpecificationError(f"guesses must be an integer from 1 to {canaries}, got {guesses!r}")
+    if guesses is not None and (assume == INDEPENDENT or isinstance(claim, PureDP)):
+        raise SpecificationError(
+            f"guesses = {guesses} has no effect on bets, by which {claim} is audited: leave it out"
+        )
+
+
 @keep_apart()
 def audit_scores(
     inside: ArrayLike,
@@ -176,22 +205,7 @@ def audit_scores(
         If an argument is not what it must be.
     """
     scores = read_scores(inside, outside)
-    if not isinstance(claim, Guarantee):
-        raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {claim!r}")
-    if assume not in ASSUMPTIONS:
-        raise SpecificationError(f"assume must be one of {', '.join(ASSUMPTIONS)}, got {assume!r}")
-    check_alpha(alpha)
-    check_seed(seed)
-    check_id(id)
-    if detect is not None:
-        check_positive("detect", detect)
-    whole = isinstance(guesses, int | np.integer) and not isinstance(guesses, bool)
-    if guesses is not None and not (whole and 1 <= guesses <= scores.canaries):
-        raise SpecificationError(f"guesses must be an integer from 1 to {scores.canaries}, got {guesses!r}")
-    if guesses is not None and (assume == INDEPENDENT or isinstance(claim, PureDP)):
-        raise SpecificationError(
-            f"guesses = {guesses} has no effect on bets, by which {claim} is audited: leave it out"
-        )
+    check_scores_audit(scores.canaries, claim, assume, alpha, guesses, detect, seed, id)
     asked = {"assume": assume, "alpha": alpha, "guesses": guesses, "detect": detect, "seed": seed, "id": id}
     labels = {
         **fields_of_claim(id, id.partition("/")[0], claim, "L1"),

@@ -41,6 +41,19 @@ def test_each_canary_is_in_by_a_coin_and_the_order_is_kept() -> None:
     assert (one == np.flatnonzero(planted.included)).all()
 
 
+def test_scores_are_audited_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments were checked by an audit of other scores, which takes seconds for a claim of zCDP."""
+    audited: list[int] = []
+
+    def counted(inside: Any, outside: Any, claim: Any, **options: Any) -> Any:
+        audited.append(len(inside) + len(outside))
+        return audit_scores(inside, outside, claim, **options)
+
+    monkeypatch.setattr("auditor.audits.training.one_run.audit_scores", counted)
+    audit_one_run(noisy_sum, np.zeros((0, 60)), np.eye(60), score, GaussianDP(1.0))
+    assert audited == [60]
+
+
 @pytest.mark.parametrize(
     ("data", "canaries"),
     [
