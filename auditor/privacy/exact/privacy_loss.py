@@ -137,7 +137,8 @@ def excess(loss: FloatArray, log_mass: FloatArray, epsilon: float) -> float:
     float
     """
     above = loss > epsilon
-    return float(-np.sum(np.exp(log_mass[above]) * np.expm1(epsilon - loss[above])))
+    with np.errstate(over="ignore"):  # upper bounds of masses far out may be beyond all floats
+        return float(-np.sum(np.exp(log_mass[above]) * np.expm1(epsilon - loss[above])))
 
 
 def solve(loss: FloatArray, log_mass: FloatArray, room: float) -> float:
@@ -170,7 +171,8 @@ def solve(loss: FloatArray, log_mass: FloatArray, room: float) -> float:
             high = middle
     corner = float(loss[low])
     # From the corner downwards the excess is A - e^eps B with A, B sums over groups 0..low.
-    slope = float(np.sum(np.exp(log_mass[: low + 1] + (corner - loss[: low + 1]))))
+    with np.errstate(over="ignore"):
+        slope = float(np.sum(np.exp(log_mass[: low + 1] + (corner - loss[: low + 1]))))
     gain = room - excess(loss, log_mass, corner)
     return corner + math.log1p(-gain / slope) if gain < slope else -math.inf
 
@@ -320,8 +322,9 @@ def vertices(log_p: FloatArray, log_q: FloatArray, p_only: float) -> tuple[Float
     tuple of ndarray of shape (n_groups + 1,)
         q and p of the corners.
     """
-    x = np.concatenate([[0.0], np.cumsum(np.exp(log_q))])
-    y = np.concatenate([[p_only], p_only + np.cumsum(np.exp(log_p))])
+    with np.errstate(over="ignore"):  # see `excess`
+        x = np.concatenate([[0.0], np.cumsum(np.exp(log_q))])
+        y = np.concatenate([[p_only], p_only + np.cumsum(np.exp(log_p))])
     y[-1] = max(1.0, float(y[-1]))  # every outcome with mass under P is in: rounding must not leave a gap
     return x, y
 

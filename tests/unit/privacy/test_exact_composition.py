@@ -296,6 +296,17 @@ def test_laws_of_mixed_products_go_through_the_bounds() -> None:
     assert GaussianDP(1.0).exact_level(pair) >= GaussianDP(1.0).exact_level(pair.optimistic) > 0.0
 
 
+def test_losses_of_thousands_are_bounded_without_a_warning() -> None:
+    """Upper bounds of masses far out are beyond all floats."""
+    pair = composed([DiscreteGaussianCurve(50, 1.0)], 3)
+    low = getattr(pair, "optimistic", pair)
+    truth = GaussianCurve(50.0 * math.sqrt(3.0))  # nearly, as the lattice is as fine as the noise
+    for delta in (1e-5, 0.5):
+        assert low.epsilon(delta) * 0.99 < truth.epsilon(delta) < pair.epsilon(delta)
+    assert low.delta(100.0) <= pair.delta(100.0) == 1.0
+    assert low.tradeoff(1e-6) <= pair.tradeoff(1e-6)
+
+
 SYMMETRIC: list[tuple[list[PrivacyCurve], int]] = [
     ([LaplaceCurve(0.1)], 99),
     ([LaplaceCurve(1.0)], 3),
