@@ -50,6 +50,27 @@ class UnrecordedError(SpecificationError):
     """
 
 
+class StrategyError(SpecificationError):
+    """An analyst or adversary raised, or did what it may not.
+
+    Not the target is to blame, though it is in a call of the target that they ask it.
+
+    Parameters
+    ----------
+    message : str
+        Who did what.
+    public : str, optional
+        The same without anything that their exception said, which may hold private data.
+    error : str, optional
+        Class of the exception, where they raised one.
+    """
+
+    def __init__(self, message: str, public: str | None = None, error: str = SpecificationError.__name__) -> None:
+        super().__init__(message)
+        self.public = message if public is None else public
+        self.error = error
+
+
 class TargetError(DpauditError, RuntimeError):
     """The target crashed, hung, or answered what cannot be read.
 

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, StrategyError
 from auditor.targets.interactive import SKIP, Analyst, BoolArray, History, IntArray, Queries, Symbol
 
 
@@ -297,9 +297,9 @@ class Adaptive:
 
     Notes
     -----
-    In every round the first trial is put to the function by itself as well. A function that answers otherwise then
-    looks at other trials, which would make draws dependent; it is refused with a `SpecificationError`. The check can
-    miss such a function, and the audit's test of independence can too.
+    In every round the first and the last trial are put to the function by themselves too. A function that answers
+    otherwise then looks at other trials, which would make draws dependent; it is refused with a `StrategyError`. The
+    check can miss such a function, and the audit's test of independence can too.
     """
 
     function: Callable[[History], Queries]
@@ -332,12 +332,15 @@ class Adaptive:
     def __call__(self, history: History) -> Queries:
         """Return what the function says."""
         queries = self.function(history)
-        together, alone = (np.ravel(q)[:1].tolist() for q in (queries, self.function(history.trials(np.arange(1)))))
-        if together != alone:
-            raise SpecificationError(
-                f"a trial's query must depend on that trial alone: the first of {history.n} trials asks {together}, "
-                f"by itself it asks {alone}"
-            )
+        # The last one too: a function that goes by the first trial, or asks one query in all, gives it away there.
+        for which, k in (("first", 0), ("last", -1))[: history.n]:
+            alone = np.ravel(self.function(history.trials(np.array([k])))).tolist()
+            together = np.ravel(queries)[[k]].tolist() if np.size(queries) else []
+            if together != alone:
+                raise StrategyError(
+                    f"a trial's query must depend on that trial alone: the {which} of {history.n} trials asks "
+                    f"{together}, by itself it asks {alone}"
+                )
         return queries
 
 

@@ -24,6 +24,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.errors import StrategyError
+
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -272,15 +274,18 @@ def pool_indices(queries: Queries, n: int, pool: int) -> IntArray:
 
     Raises
     ------
-    ValueError
-        If an index is outside of the pool, or there are not n.
+    StrategyError
+        If an index is outside of the pool, or there are not n. It is a ValueError.
     """
     indices = broadcast_queries(queries, n)
     if indices is None:
-        raise ValueError(f"expected one query or {n} of them, got {queries!r}")
+        raise StrategyError(f"an analyst asks what is no query: expected one query or {n} of them, got {queries!r}")
     outside = indices[(indices < SKIP) | (indices >= pool)]
     if outside.size:
-        raise ValueError(f"expected queries from 0 to {pool - 1}, or {SKIP}, got {int(outside[0])}")
+        raise StrategyError(
+            f"an analyst asks what is not in the pool: expected queries from 0 to {pool - 1}, or {SKIP}, "
+            f"got {int(outside[0])}"
+        )
     return indices
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
-from auditor.errors import TargetError
+from auditor.errors import StrategyError, TargetError
 from auditor.targets.sources import ENGINE, is_installed
+
+T = TypeVar("T")
 
 #: Characters of an exception that are told; arbitrary: an array in a message may have millions.
 _TOLD = 2000
@@ -122,6 +125,31 @@ def catch_exits(private: bool = False) -> Iterator[None]:
         public = f"the target raised {show_error(name)}"
         told = public if private else f"the target raised {name}" + (f": {said}" if said else "")
         raise TargetError(told, public=public) from error
+
+
+def ask_strategy(who: str, function: Callable[[], T]) -> T:
+    """Call an analyst or an adversary; what its code raises names it.
+
+    Parameters
+    ----------
+    who : str
+        What is called, for the message.
+    function : callable
+        Calls it. What the target raises in there stays what it is.
+
+    Raises
+    ------
+    StrategyError
+        If its own code raises.
+    """
+    try:
+        return function()
+    except list_interrupts(StrategyError, TargetError):
+        raise
+    except Exception as error:
+        name, said, place = type(error).__name__, describe_error(error), find_raise(error)
+        told = f"{who} raised {name}: {said}{place}" if said else f"{who} raised {name}{place}"
+        raise StrategyError(told, f"{who} raised {show_error(name)}{place}", name) from error
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
+from auditor.errors import SpecificationError, StrategyError, TargetError, TargetRaised, check_positive
 from auditor.targets import Mechanism
 from auditor.targets.callables import OneDraw
 from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches
@@ -234,7 +234,7 @@ class GuardedCall:
     TargetError
         If the block hangs, or ends the interpreter.
     TargetRaised
-        If it raises anything else.
+        If it raises anything else. Of a `StrategyError` the message names who asks the target, not the target.
     """
 
     __slots__ = ("_asked", "_hint", "_limit", "_seconds", "_who")
@@ -259,6 +259,8 @@ class GuardedCall:
         if isinstance(error, _Hang):
             limit = f"{self._seconds:g}"
             raise TargetError(f"{self._who} did not answer within {limit} s when asked for {self._asked}") from None
+        if isinstance(error, StrategyError):  # who asks the target did it; as an outcome it counts like any other
+            raise TargetRaised(error.error, str(error), public=error.public) from error
         name = type(error).__name__
         what, public = f"{self._who} raised {name}", f"{self._who} raised {show_error(name)}"
         if isinstance(error, SystemExit):

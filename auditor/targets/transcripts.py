@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import SpecificationError, TargetError, TargetRaised
+from auditor.errors import SpecificationError, StrategyError, TargetError, TargetRaised
 from auditor.privacy.laws import FiniteLaw
 from auditor.targets.interactive import (
     SKIP,
@@ -31,6 +32,7 @@ from auditor.targets.interactive import (
     broadcast_queries,
     match_symbol,
 )
+from auditor.targets.raises import ask_strategy
 
 
 @dataclass(frozen=True)
@@ -169,8 +171,13 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
     TargetError
         If the session answers another number of trials than it was asked, changes the shape or the type of its
         answers, or answers a trial that asked nothing.
-    SpecificationError
-        If the analyst returns what are no queries, or never asks.
+    StrategyError
+        If the analyst raises, returns what are no queries, or never asks.
+
+    Notes
+    -----
+    Valid because: an analyst that raises on some histories is a function of the transcript, and so is what it raised.
+    So that may count as an outcome like those that the mechanism's own code raises; the message alone tells them apart.
     """
     coins = rng.spawn(1)[0].random((n, analyst.coins)) if analyst.coins else np.empty((n, 0))
     asked = np.full((n, analyst.rounds), SKIP, dtype=np.int64)
@@ -178,7 +185,8 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
     silence, all_ask = session.silence, np.zeros(n, dtype=np.bool_)
     for t in range(analyst.rounds):
         seen = np.full((n, t), silence) if answers is None else answers[:, :t]
-        queries = analyst(History(asked[:, :t], seen, silence, coins))
+        history = History(asked[:, :t], seen, silence, coins)
+        queries = ask_strategy(f"the analyst {_name_analyst(analyst)}", partial(analyst, history))
         if type(queries) is int and queries > SKIP:  # one query in all trials, the usual case
             asked[:, t], quiet = queries, all_ask
         else:
@@ -200,7 +208,7 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
             raise TargetError(f"answers were {before}, in round {t + 1} they are {given.dtype} of shape {given.shape}")
         answers[:, t] = given
     if answers is None:
-        raise SpecificationError(f"the analyst asked nothing in {n} trials: {analyst!r}")
+        raise StrategyError(f"the analyst asked nothing in {n} trials: {analyst!r}")
     return _join_transcripts(answers, asked, analyst)
 
 
@@ -254,10 +262,16 @@ def _require_no_coins(analyst: Analyst) -> None:
 def _checked_queries(queries: object, n: int, analyst: Analyst) -> IntArray:
     indices = broadcast_queries(queries, n)
     if indices is None or bool((indices < SKIP).any()):
-        raise SpecificationError(
+        raise StrategyError(
             f"expected one query or {n} of them, integers of at least {SKIP}, got {queries!r} from {analyst!r}"
         )
     return indices
+
+
+def _name_analyst(analyst: Analyst) -> str:
+    """Name of an analyst, or of the function that it wraps."""
+    named = getattr(analyst, "function", analyst)
+    return str(getattr(named, "__qualname__", type(named).__qualname__))
 
 
 def _checked_answers(given: object, quiet: BoolArray, silence: Symbol) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from auditor.audits.independence import UNTESTED, Independence, check_independen
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, StrategyError
 from auditor.evidence.lower_bound import level_grid
 from auditor.evidence.mean import MeanWealth, detectable_mean
 from auditor.privacy.guarantees import ApproxDP, Guarantee
 from auditor.results import ALLOWED, AuditResult, Counterexample, Verdict, wealth_fields
 from auditor.targets import Mechanism
 from auditor.targets.process_settings import call_target, keep_apart
+from auditor.targets.raises import ask_strategy, catch_exits
 from auditor.targets.sampler import GuardedCall, Place, Sampler
 
 #: Chunks of games, of which one may take seconds. Evidence does not depend on chunks, so they only bound how late a
@@ -79,9 +80,9 @@ class Game:
 
         Raises
         ------
-        SpecificationError
-            If the adversary asks about more than n tables, or about others than of zeros and ones, or if its scores are
-            not n numbers in [0, 1], which are parts of its bits where it names some.
+        StrategyError
+            If the adversary raises, asks about more than n tables, or about others than of zeros and ones, or if its
+            scores are not n numbers in [0, 1], which are parts of its bits where it names some.
 
         Notes
         -----
@@ -89,20 +90,26 @@ class Game:
         or an entry of 5, tell more than it speaks of, and a score that is no part of the bits has no number of right
         ones; each would refute what holds.
         """
-        scores = read_numbers(
-            f"{self.adversary}: scores must be numbers", self.adversary.play(self.asking(rng, n), n, rng)
-        )
+        played = self._play(self.asking(rng, n), n, rng)
+        try:
+            scores = read_numbers(f"{self.adversary}: scores must be numbers", played)
+        except SpecificationError as error:
+            raise StrategyError(str(error)) from error
         if scores.shape != (n,) or not ((scores >= 0) & (scores <= 1)).all():
-            raise SpecificationError(f"{self.adversary}: expected {n} scores in [0, 1], got {scores!r}")
+            raise StrategyError(f"{self.adversary}: expected {n} scores in [0, 1], got {scores!r}")
         bits = self.adversary.bits
         if bits:
             wrong = np.flatnonzero(np.abs(scores * bits - np.rint(scores * bits)) > _WHOLE)
             if len(wrong):
-                raise SpecificationError(
+                raise StrategyError(
                     f"{self.adversary}: expected parts of {bits} bits as scores, got {scores[wrong[0]]:.6g}; a score "
                     "of another kind has bits = 0"
                 )
         return scores
+
+    def _play(self, ask: Ask, n: int, rng: np.random.Generator) -> Any:
+        """What the adversary says its scores are."""
+        return ask_strategy(f"the adversary ({self.adversary})", lambda: self.adversary.play(ask, n, rng))
 
     def asking(self, rng: np.random.Generator, games: int) -> Ask:
         """Function that the adversary asks with, once a game."""
@@ -112,7 +119,7 @@ class Game:
             nonlocal asked
             asked += self._check_tables(stack)
             if asked > games:
-                raise SpecificationError(
+                raise StrategyError(
                     f"{self.adversary}: expected one question a game, got {asked} tables in {games} games"
                 )
             with GuardedCall("the target", f"releases of {len(stack)} tables", self.limit):
@@ -128,11 +135,11 @@ class Game:
     def _check_tables(self, stack: Stack) -> int:
         """Number of tables, which are of zeros and ones."""
         if not isinstance(stack, np.ndarray) or stack.ndim != 3 or stack.dtype.kind not in "biu":
-            raise SpecificationError(
+            raise StrategyError(
                 f"{self.adversary}: expected tables as integers of shape (trials, rows, columns), got {stack!r:.200}"
             )
         if stack.size and not (stack.min() >= 0 and stack.max() <= 1):
-            raise SpecificationError(
+            raise StrategyError(
                 f"{self.adversary}: expected tables of zeros and ones, got entries from {stack.min()} to {stack.max()}"
             )
         return len(stack)
@@ -167,9 +174,10 @@ class Game:
             seen.append(stack)
             return np.zeros((stack.shape[0], stack.shape[2]))
 
-        self.adversary.play(ask, 1, rng)
+        with catch_exits():
+            self._play(ask, 1, rng)
         if not seen or not len(seen[0]):
-            raise SpecificationError(f"{self.adversary}: expected one question a game, got none")
+            raise StrategyError(f"{self.adversary}: expected one question a game, got none")
         table: Stack = seen[0][0]
         return table
 
@@ -369,7 +377,8 @@ def _play(game: Game, sampler: Sampler, guarantee: Guarantee, settings: Settings
 
 def _find_allowed(game: Game, guarantee: Guarantee, levels: FloatArray) -> FloatArray:
     """Largest expected score at the claimed level and then at others, which increase."""
-    found = [game.most(guarantee, float(level)) for level in levels]
+    who = f"the bound of the adversary ({game.adversary})"
+    found = ask_strategy(who, lambda: [game.most(guarantee, float(level)) for level in levels])
     means = read_numbers(f"{game.adversary}: its largest expected score must be a number", found)
     wrong = np.flatnonzero(~((means > 0) & (means <= 1)))
     if len(wrong):

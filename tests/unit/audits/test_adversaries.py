@@ -246,12 +246,45 @@ def test_what_a_strategy_may_do_is_checked(play: Callable[..., Any], message: st
         _ = game(None, 4, rng), game.table(rng)
 
 
+def fails(ask: Ask, secret: NDArray[np.int8]) -> Any:
+    ask(secret)
+    raise KeyError("of the adversary")
+
+
+@pytest.mark.parametrize(
+    ("play", "message"),
+    [
+        (fails, "the adversary (a strategy) raised KeyError: 'of the adversary' (test_adversaries.py, line "),
+        (lambda ask, secret: ask(2 * secret + 1)[:, 0] > 2, "a strategy: expected tables of zeros and ones"),
+        (lambda ask, secret: ["a"] * len(ask(secret)), "a strategy: scores must be numbers"),
+    ],
+)
+def test_what_an_adversary_does_wrong_is_not_the_targets_fault(play: Callable[..., Any], message: str) -> None:
+    found = audited(Responses(1.0), PureDP(1.0), Strategy(play), independence=False)
+    assert found.verdict == Verdict.ERROR
+    assert found.message.startswith(message)
+
+
+def test_an_adversary_that_fails_on_its_first_table_is_a_bad_specification() -> None:
+    with pytest.raises(SpecificationError, match=r"the adversary \(a strategy\) raised KeyError"):
+        audited(Responses(1.0), PureDP(1.0), Strategy(fails))
+
+
+def test_a_target_that_raises_is_not_the_adversarys_fault() -> None:
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        raise KeyError("of the target")
+
+    found = audited(target, PureDP(1.0), Reading(), independence=False)
+    assert found.message.startswith("the target raised KeyError: 'of the target'")
+
+
 @pytest.mark.parametrize(
     ("most", "message"),
     [
         (lambda _: 0.0, "got 0 at"),
         (lambda _: None, "must be a number: got None"),
         (lambda _: math.nan, "got nan"),
+        (lambda _: 1 // 0, r"the bound of the adversary \(a strategy\) raised ZeroDivisionError"),
         (lambda t: 1 / (1 + t), "grow with the level"),
     ],
 )

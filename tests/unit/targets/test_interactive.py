@@ -28,6 +28,8 @@ from auditor.targets.analysts import (
     ThresholdSeeker,
 )
 from auditor.targets.interactive import SKIP, Analyst, History, match_symbol, pool_indices
+from auditor.targets.outputs import Raised
+from auditor.targets.sampler import Sampler
 from auditor.targets.transcripts import Dialogue, ExactDialogue, transcript_law, transcripts
 
 
@@ -260,7 +262,7 @@ def test_answers_that_cannot_be_read_are_the_targets_fault(
 
 
 def test_an_answer_to_a_trial_that_asked_nothing_is_the_targets_fault() -> None:
-    analyst = Adaptive(lambda history: np.array([0, SKIP, SKIP])[: history.n], 1)
+    analyst = Adaptive(lambda history: np.where(history.coins[:, 0] < 0.5, 0, SKIP), 1, 1)  # one coin of the three
     with pytest.raises(TargetError, match="2 of 3 trials asked nothing and were answered"):
         ask(lambda t, n: np.zeros(n, dtype=np.int64), analyst)
 
@@ -343,6 +345,38 @@ def test_a_strategy_that_looks_at_other_trials_is_refused() -> None:
     analyst = Adaptive(lambda history: int(history.answers.sum() > 50), 4)
     with pytest.raises(SpecificationError, match="must depend on that trial alone: the first of 100 trials asks"):
         Dialogue(NoisyBits(8.0, 9), analyst)(np.ones(2, dtype=np.int64), 100, rng())
+
+
+def test_a_strategy_that_goes_by_the_first_trial_is_refused() -> None:
+    # The first trial asks the same by itself, and so all of them: only the last one gives it away.
+    analyst = Adaptive(lambda history: int(history.answers[0].sum() > 1) if history.rounds else 0, 9)
+    with pytest.raises(SpecificationError, match="the last of 100 trials asks"):
+        Dialogue(NoisyBits(0.1, 9), analyst)(np.ones(2, dtype=np.int64), 100, rng())
+
+
+def raises_at_once(history: History) -> int:
+    raise KeyError("no such strategy")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (raises_at_once, "the analyst raises_at_once raised KeyError: 'no such strategy' (test_interactive.py, line "),
+        (lambda history: 99, "an analyst asks what is not in the pool: expected queries from 0 to 0, or -1, got 99"),
+        (lambda history: None, "expected one query or 12 of them, integers of at least -1, got None"),
+        (lambda history: SKIP, "the analyst asked nothing in 12 trials"),
+    ],
+)
+def test_what_an_analyst_does_wrong_is_not_the_targets_fault(function: Callable[[History], Any], message: str) -> None:
+    result = audit(Dialogue(MECHANISM, Adaptive(function, 1)), PureDP(1.0), Pair([0], [1], "x"), draws=200)
+    assert result.verdict == Verdict.ERROR
+    assert result.message.startswith(message)
+
+
+def test_what_an_analyst_raises_is_an_outcome_like_others() -> None:
+    # It may depend on answers, and then it is a function of the transcript.
+    sampler = Sampler(Dialogue(MECHANISM, Adaptive(raises_at_once, 1)), 0, "raises", catching=True)
+    assert sampler.draw([0], 1, "draw") == [Raised("KeyError")]
 
 
 def test_dialogues_and_analysts_are_checked_at_load() -> None:
