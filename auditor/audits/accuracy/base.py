@@ -12,7 +12,7 @@ from auditor.audits.accuracy.errors import Array, ErrorSampler, Setting
 from auditor.audits.context import Question
 from auditor.audits.dependence import confirm_refutation, looked_at
 from auditor.audits.finish import Conclusion, finish_audit, labels_of
-from auditor.audits.independence import UNTESTED, Independence, check_independence
+from auditor.audits.independence import FEW, UNTESTED, Independence, check_independence
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import decide_verdict
@@ -265,10 +265,12 @@ def measured_again(
     tests: Sequence[Independence] = (),
     again: Callable[[ErrorSampler], T] | None = None,
     test: Callable[[ErrorSampler], Sequence[Independence]] = lambda _: (),
+    place: Callable[[], Setting | None] = lambda: None,
 ) -> tuple[T, ErrorSampler, Independence]:
     """Measure errors; repeat a refutation by seemingly dependent draws.
 
-    It is repeated on other draws, see `confirm_refutation`.
+    It is repeated on other draws, see `confirm_refutation`. A statement that is not refuted is not to stand on
+    dependent draws either: of a call in which all draws share their noise, all are right or none is.
 
     Parameters
     ----------
@@ -285,6 +287,8 @@ def measured_again(
         Measures another time, where that may end earlier.
     test : callable, optional
         Makes such tests on other draws.
+    place : callable, optional
+        Builds a setting whose draws are tested where the statement was not refuted and nothing was tested beforehand.
 
     Returns
     -------
@@ -293,7 +297,12 @@ def measured_again(
     ErrorSampler
         What it was drawn with.
     Independence
-        See `confirm_refutation`.
+        See `confirm_refutation`; or a test at the setting of ``place`` that failed. One that passed leaves no trace.
+
+    Notes
+    -----
+    Valid because: a test at ``place`` never refutes what is measured. Of independent draws it fails with the
+    probability `auditor.audits.independence.FALSE_ALARM` at most, and comes once an audit.
     """
 
     def remeasure(other: ErrorSampler) -> tuple[T, ErrorSampler]:
@@ -309,6 +318,13 @@ def measured_again(
         lambda: remeasure(draw.alone()),
         lambda: (remeasure(other := draw.afresh()), test(other)),
     )
+    if not tests and not independence.asked and not refuted(found) and (setting := place()) is not None:
+        few = min(
+            FEW, settings.comparisons
+        )  # such a statement is about many settings, of which this may be the slowest
+        tested = check_independence(used.sampler(setting), setting.data, "accuracy", comparisons=few)
+        if not tested.passed:
+            return found, used, tested
     return found, used, independence
 
 

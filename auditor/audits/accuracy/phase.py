@@ -133,7 +133,8 @@ class PhaseDiagram(Theorem):
         at most a at all times together; likewise for successes in a cell where at most r is allowed. Each of the m
         cells with a statement has a = alpha / m, so that "deviation" is returned for a diagram that holds with
         probability at most alpha; and only if a cell breaks its statement again where the draws of any cell looked
-        dependent, see `confirm_refutation`.
+        dependent, see `confirm_refutation`. Draws of the last cell that are not independent are a deviation too, see
+        `measured_again`.
         """
         build: Place = subject
         stated = self.bounds()
@@ -155,7 +156,9 @@ class PhaseDiagram(Theorem):
 
         def collect() -> tuple[list[dict[str, Any]], ErrorSampler, Independence]:
             draw = ErrorSampler(settings.seed, question.id, settings.limit)
-            return measured_again(measure, lambda found: bool(breaking(found)), draw, settings)
+            return measured_again(
+                measure, lambda found: bool(breaking(found)), draw, settings, place=lambda: self.place(build)
+            )
 
         def conclude(made: tuple[list[dict[str, Any]], ErrorSampler, Independence]) -> Conclusion:
             cells, draw, independence = made

@@ -239,8 +239,9 @@ class PowerLaw(Theorem):
         than claimed by limits which hold for all points together with probability at least 1 - alpha. Under the claim
         that growth between any two of the values is at most the power (and the factor) with ``within`` added, that
         needs a limit to miss; where the draws at some value look dependent, it needs that twice, see
-        `confirm_refutation`. The fit by weighted least squares and its bootstrap interval are shown, and make a claim
-        "inconclusive" if the interval holds a candidate; they refute nothing.
+        `confirm_refutation`. Or if draws at the largest value are not independent, see `measured_again`. The fit by
+        weighted least squares and its bootstrap interval are shown, and make a claim "inconclusive" if the interval
+        holds a candidate; they refute nothing.
         """
         require_library("statsmodels", "fitted exponents")  # before any draw
         labels = labels_of(subject, self, "L4", settings, question, mechanism="computed")
@@ -265,7 +266,10 @@ class PowerLaw(Theorem):
             return measured[0] == Verdict.DEVIATION
 
         def collect() -> tuple[_Measured, ErrorSampler, Independence]:
-            return measured_again(measure, refuted, ErrorSampler(settings.seed, question.id, settings.limit), settings)
+            draw = ErrorSampler(settings.seed, question.id, settings.limit)
+            return measured_again(
+                measure, refuted, draw, settings, place=lambda: self.place(subject) if self.drawn else None
+            )
 
         def conclude(made: tuple[_Measured, ErrorSampler, Independence]) -> Conclusion:
             measured, draw, independence = made

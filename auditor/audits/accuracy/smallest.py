@@ -391,7 +391,8 @@ class SmallestParameter(Theorem):
         -----
         Valid because: "deviation" is returned only if the theorem's own value was certified to fail, by
         `decide_setting` at half of alpha, and again if the draws of any value looked dependent, see
-        `confirm_refutation`; the other half is the bisection's, which decides nothing.
+        `confirm_refutation`; the other half is the bisection's, which decides nothing. Draws that are not independent
+        are one too, see `measured_again`.
         """
         labels = labels_of(subject, self, "L4", settings, question)
         draw, search = ErrorSampler(settings.seed, question.id, settings.limit), self.search
@@ -403,7 +404,9 @@ class SmallestParameter(Theorem):
             return own, bisect_parameter(subject, search, draw, settings.draws // 2, settings.alpha / 2)
 
         def collect() -> tuple[tuple[Decision, SearchPath], ErrorSampler, Independence]:
-            return measured_again(measure, lambda found: found[0].words == "fails", draw, settings)
+            return measured_again(
+                measure, lambda found: found[0].words == "fails", draw, settings, place=lambda: self.place(subject)
+            )
 
         return finish_audit(labels, question.private, collect, lambda made: self._conclude(*made, settings.alpha / 2))
 

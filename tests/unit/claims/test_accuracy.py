@@ -245,6 +245,33 @@ def test_a_target_that_fails_is_an_error_and_dependent_draws_are_a_deviation() -
         assert "not independent" in dependent.message
 
 
+@pytest.mark.parametrize(
+    "theorem",
+    [
+        SmallestParameter("n", 100.0, Search(0.1, 10.0, 1000.0)),
+        PhaseDiagram("a", "b", (1.0, 2.0), (1.0, 2.0), lambda *_: 0.9, lambda *_: None),
+        PowerLaw("n", (1.0, 2.0, 4.0), 0.0, Quantile(), curve=lambda _: 2.0, criterion=False),
+    ],
+    ids=lambda theorem: theorem.notion,
+)
+def test_a_statement_about_many_settings_does_not_pass_on_noise_that_a_call_shares(theorem: Any) -> None:
+    def shared(data: Any, n: int, rng: Rng) -> Any:
+        return np.full(n, rng.random())
+
+    dependent = check(theorem, lambda *_: Setting(shared, None, same, 2.0), draws=2_000)
+    assert dependent.verdict == Verdict.DEVIATION
+    assert dependent.message.startswith("draws are not independent: draws of one call are closer")
+
+    def find_held(independence: bool) -> AuditResult:
+        settings = Settings(alpha=0.01, draws=2_000, independence=independence)
+        found: AuditResult = theorem.audit(lambda *_: exponential(0.1, 2.0), settings, ASKED)
+        return found
+
+    # A test that passes leaves no trace.
+    assert find_held(True).verdict == Verdict.CONSISTENT
+    assert find_held(True).to_json() == find_held(False).to_json()
+
+
 def test_time_truncates_and_chunks_replay() -> None:
     theorem = HighProbability(math.log(20), 0.05)
     cut = check(theorem, exponential(1.0), seconds=1e-9)
