@@ -62,7 +62,8 @@ class StrategyError(SpecificationError):
     public : str, optional
         The same without anything that their exception said, which may hold private data.
     error : str, optional
-        Class of the exception, where they raised one.
+        Class of the exception that it counts as, where it may be an outcome: what an analyst's code raises is a
+        function of the transcript. Empty if it is none, and ends the audit.
     """
 
     def __init__(self, message: str, public: str | None = None, error: str = SpecificationError.__name__) -> None:

@@ -339,7 +339,8 @@ class Adaptive:
             if together != alone:
                 raise StrategyError(
                     f"a trial's query must depend on that trial alone: the {which} of {history.n} trials asks "
-                    f"{together}, by itself it asks {alone}"
+                    f"{together}, by itself it asks {alone}",
+                    error="",  # it shows in calls for several draws alone, and is no outcome of one
                 )
         return queries
 

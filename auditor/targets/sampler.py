@@ -232,7 +232,7 @@ class GuardedCall:
     Raises
     ------
     TargetError
-        If the block hangs, or ends the interpreter.
+        If the block hangs, or ends the interpreter, or an analyst asks what cannot be an outcome.
     TargetRaised
         If it raises anything else. Of a `StrategyError` the message names who asks the target, not the target.
     """
@@ -259,7 +259,9 @@ class GuardedCall:
         if isinstance(error, _Hang):
             limit = f"{self._seconds:g}"
             raise TargetError(f"{self._who} did not answer within {limit} s when asked for {self._asked}") from None
-        if isinstance(error, StrategyError):  # who asks the target did it; as an outcome it counts like any other
+        if isinstance(error, StrategyError):  # who asks the target did it
+            if not error.error:
+                raise TargetError(str(error), public=error.public) from error
             raise TargetRaised(error.error, str(error), public=error.public) from error
         name = type(error).__name__
         what, public = f"{self._who} raised {name}", f"{self._who} raised {show_error(name)}"

@@ -263,7 +263,8 @@ def _checked_queries(queries: object, n: int, analyst: Analyst) -> IntArray:
     indices = broadcast_queries(queries, n)
     if indices is None or bool((indices < SKIP).any()):
         raise StrategyError(
-            f"expected one query or {n} of them, integers of at least {SKIP}, got {queries!r} from {analyst!r}"
+            f"expected one query or {n} of them, integers of at least {SKIP}, got {queries!r} from {analyst!r}",
+            error="",
         )
     return indices
 

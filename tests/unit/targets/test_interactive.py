@@ -363,6 +363,7 @@ def raises_at_once(history: History) -> int:
     [
         (raises_at_once, "the analyst raises_at_once raised KeyError: 'no such strategy' (test_interactive.py, line "),
         (lambda history: 99, "an analyst asks what is not in the pool: expected queries from 0 to 0, or -1, got 99"),
+        (lambda history: history.n - 1, "a trial's query must depend on that trial alone: the first of 12 trials asks"),
         (lambda history: None, "expected one query or 12 of them, integers of at least -1, got None"),
         (lambda history: SKIP, "the analyst asked nothing in 12 trials"),
     ],
