@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -375,7 +376,8 @@ def search_pairs(
     -----
     Valid because: the draws here are keyed by "search", no draws of an audit are. So given the datasets, the audit's
     draws are independent of the pairs that were found, as of any pairs that were fixed beforehand, and its alarm has
-    probability at most alpha whatever the search did. Nothing here is itself evidence. A target with entropy of its own
+    probability at most alpha whatever the search did: it draws from copies, so that a target cannot change a pair
+    before the audit looks. Nothing here is itself evidence. A target with entropy of its own
     draws afresh in the audit.
     """
     if not is_strategy(strategy):
@@ -460,10 +462,11 @@ class _Trials:
 
     def _score_pair(self, pair: Pair, n: int, *key: str | int) -> float:
         """Pessimistic level of the best event on n draws a side."""
-        own = own_ratio(self.sampler, pair.x, pair.y)
+        of_x, of_y = _copy_dataset(pair.x), _copy_dataset(pair.y)
+        own = own_ratio(self.sampler, of_x, of_y)
         learner = EventLearner(self.guarantee, self.alpha, own=own, find_kept=self.find_kept)
-        x = self._draw(pair.x, n, *key, "x")
-        y = self._draw(pair.y, n, *key, "y")
+        x = self._draw(of_x, n, *key, "x")
+        y = self._draw(of_y, n, *key, "y")
         self.used += 2 * n
         learner.add(x, y, learner.count(x, y))
         learner.learn(False)
@@ -500,6 +503,18 @@ class _Trials:
         order = sorted(range(len(self.pairs)), key=lambda k: (-self.scores[k], k))
         found = [self.pairs[k] for k in order if self.pairs[k] is not self.failed]
         return found if self.failed is None else [self.failed, *found]
+
+
+def _copy_dataset(data: Any) -> Any:
+    """A copy to draw from; the dataset itself, if its class has none.
+
+    A target that changes its data, as by emptying a list, would else leave two equal datasets to the audit, on which it
+    is right whatever it did, or two that are no neighbours.
+    """
+    try:
+        return deepcopy(data)
+    except Exception:  # noqa: BLE001 - of a class of somebody else's
+        return data
 
 
 def _explore(strategy: SearchStrategy[Pair], trials: _Trials, seed: int) -> None:

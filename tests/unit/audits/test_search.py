@@ -302,6 +302,22 @@ def test_a_budget_in_seconds_is_for_the_search_and_the_audit() -> None:
     assert 0 < result.draws < 10**9
 
 
+def test_a_search_leaves_the_pairs_as_they_are_to_the_audit() -> None:
+    # After the first call both datasets were empty, and such a target kept any claim.
+    def empties(data: list[int], n: int, rng: np.random.Generator) -> Any:
+        outputs = noisy(10 * len(data), n, rng)
+        data.clear()
+        return outputs
+
+    strategy = st.integers(1, 4).map(lambda size: Pair([1] * size, [1] * (size + 1), "one more"))
+    found = search_pairs(empties, CLAIM, strategy, draws=2_000)
+    assert found
+    assert all(len(pair.y) == len(pair.x) + 1 > 1 for pair in found)
+    result = audit(empties, CLAIM, strategy, draws=4_000)
+    assert result.verdict == Verdict.ERROR
+    assert "the target changed" in result.message
+
+
 # ----------------------------------------------------------------------------------- bandit
 
 
