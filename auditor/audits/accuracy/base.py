@@ -319,9 +319,7 @@ def measured_again(
         lambda: (remeasure(other := draw.afresh()), test(other)),
     )
     if not tests and not independence.asked and not refuted(found) and (setting := place()) is not None:
-        few = min(
-            FEW, settings.comparisons
-        )  # such a statement is about many settings, of which this may be the slowest
+        few = min(FEW, settings.comparisons)  # each setting has few draws
         tested = check_independence(used.sampler(setting), setting.data, "accuracy", comparisons=few)
         if not tested.passed:
             return found, used, tested

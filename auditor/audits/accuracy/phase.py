@@ -89,6 +89,9 @@ class PhaseDiagram(Theorem):
         build: Place = subject
         return check_setting(build(self.xs[-1], self.ys[-1]))
 
+    def _build_middle_cell(self, build: Place) -> Setting:
+        return check_setting(build(self.xs[len(self.xs) // 2], self.ys[len(self.ys) // 2]))
+
     @property
     def places(self) -> int:
         """The number of cells."""
@@ -133,7 +136,7 @@ class PhaseDiagram(Theorem):
         at most a at all times together; likewise for successes in a cell where at most r is allowed. Each of the m
         cells with a statement has a = alpha / m, so that "deviation" is returned for a diagram that holds with
         probability at most alpha; and only if a cell breaks its statement again where the draws of any cell looked
-        dependent, see `confirm_refutation`. Draws of the last cell that are not independent are a deviation too, see
+        dependent, see `confirm_refutation`. Draws of the middle cell that are not independent are a deviation too, see
         `measured_again`.
         """
         build: Place = subject
@@ -157,7 +160,11 @@ class PhaseDiagram(Theorem):
         def collect() -> tuple[list[dict[str, Any]], ErrorSampler, Independence]:
             draw = ErrorSampler(settings.seed, question.id, settings.limit)
             return measured_again(
-                measure, lambda found: bool(breaking(found)), draw, settings, place=lambda: self.place(build)
+                measure,
+                lambda found: bool(breaking(found)),
+                draw,
+                settings,
+                place=lambda: self._build_middle_cell(build),
             )
 
         def conclude(made: tuple[list[dict[str, Any]], ErrorSampler, Independence]) -> Conclusion:

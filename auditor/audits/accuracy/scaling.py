@@ -175,7 +175,10 @@ class PowerLaw(Theorem):
 
         Of a search for a second parameter, at its largest value.
         """
-        built = subject(self.at[-1])
+        return self._build_setting(subject, self.at[-1])
+
+    def _build_setting(self, subject: Any, value: float) -> Setting | None:
+        built = subject(value)
         if isinstance(self.measure, Smallest):
             built = built(int(self.measure.high) if self.measure.integer else self.measure.high)
         return built if isinstance(built, Setting) else None
@@ -239,7 +242,7 @@ class PowerLaw(Theorem):
         than claimed by limits which hold for all points together with probability at least 1 - alpha. Under the claim
         that growth between any two of the values is at most the power (and the factor) with ``within`` added, that
         needs a limit to miss; where the draws at some value look dependent, it needs that twice, see
-        `confirm_refutation`. Or if draws at the largest value are not independent, see `measured_again`. The fit by
+        `confirm_refutation`. Or if draws at the middle value are not independent, see `measured_again`. The fit by
         weighted least squares and its bootstrap interval are shown, and make a claim "inconclusive" if the interval
         holds a candidate; they refute nothing.
         """
@@ -266,9 +269,13 @@ class PowerLaw(Theorem):
             return measured[0] == Verdict.DEVIATION
 
         def collect() -> tuple[_Measured, ErrorSampler, Independence]:
-            draw = ErrorSampler(settings.seed, question.id, settings.limit)
+            draw, middle = ErrorSampler(settings.seed, question.id, settings.limit), self.at[len(self.at) // 2]
             return measured_again(
-                measure, refuted, draw, settings, place=lambda: self.place(subject) if self.drawn else None
+                measure,
+                refuted,
+                draw,
+                settings,
+                place=lambda: self._build_setting(subject, middle) if self.drawn else None,
             )
 
         def conclude(made: tuple[_Measured, ErrorSampler, Independence]) -> Conclusion:
