@@ -35,7 +35,7 @@ from auditor.cli.commands import (
 )
 from auditor.cli.corpus.command import corpus
 from auditor.cli.examples import show_example
-from auditor.cli.process_end import end_despite_threads, hear_signals, refuse_exit, silence_output
+from auditor.cli.process_end import end_despite_threads, hear_signals, refuse_exit, settle_exit, silence_output
 from auditor.cli.prove import prove
 from auditor.cli.scores import scores
 from auditor.cli.terminal import print_text
@@ -499,7 +499,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         _run_command(arguments)
     except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else 0
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)  # as Python has it
         raise
     except BaseException as error:
         code = FAILED
@@ -513,6 +513,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(FAILED)
     finally:
         if arguments is None:  # the process is this command's
+            settle_exit(code)
             end_despite_threads(code)
 
 

@@ -15,6 +15,8 @@ from typing import NoReturn
 _TWICE = 0.1
 #: Seconds that threads of a target may take to end, after all is written; arbitrary, longer than workers of ours take.
 _GRACE = 5.0
+#: The exit code that `settle_exit` has fixed; empty before.
+_settled: list[int] = []
 
 
 @contextmanager
@@ -33,6 +35,8 @@ def refuse_exit(code: int) -> Iterator[None]:
     def end(status: int) -> NoReturn:
         if os.getpid() != own:  # a copy of the process
             leave(status)
+        if _settled:  # a target that has imported it calls it later
+            os._exit(status)
         os.write(2, f"dpaudit: the target ended this process by os._exit({status!r}): nothing is known\n".encode())
         leave(code)
 
@@ -41,6 +45,29 @@ def refuse_exit(code: int) -> Iterator[None]:
         yield
     finally:
         os._exit = leave
+
+
+def settle_exit(code: int) -> None:
+    """Fix this process's exit code, whatever its exit handlers do.
+
+    A target's may call `os._exit`, and its own code might hide a finding that has been printed.
+
+    Parameters
+    ----------
+    code : int
+        Exit code of this process from now on.
+    """
+    own, leave = os.getpid(), os._exit
+
+    def end(status: int) -> NoReturn:
+        if os.getpid() != own:  # a copy of the process
+            leave(status)
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        leave(code)
+
+    _settled.append(code)
+    os._exit = end
 
 
 @contextmanager

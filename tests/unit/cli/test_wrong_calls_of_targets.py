@@ -11,7 +11,8 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from tests.commandline import Command, refused
+from auditor.cli import main
+from tests.commandline import Command, process, refused
 
 SOURCE = """
     import numpy as np
@@ -223,6 +224,31 @@ def test_a_target_that_ends_the_process_is_no_pass(
     assert left[0] == 2
     assert os._exit is leave
     assert b"the target ended this process by os._exit(0)" in said[0]
+
+
+def test_what_a_target_does_at_exit_hides_no_finding(tmp_path: Path) -> None:
+    text = "import atexit\nfrom os import _exit\natexit.register(lambda: _exit(0))\n"
+    (tmp_path / "claims.py").write_text(text, encoding="utf-8")
+    said = process("list", tmp_path / "claims.py")
+    assert said.code == 2, said
+    assert "claims.py" in said.err
+    assert "nothing is known" not in said.err
+
+
+@pytest.mark.parametrize(("given", "code"), [(None, 0), (3, 3), ("a text", 1)])
+def test_the_code_of_a_process_is_that_of_python(
+    monkeypatch: pytest.MonkeyPatch, given: str | int | None, code: int
+) -> None:
+    def stop(_: object) -> NoReturn:
+        raise SystemExit(given)
+
+    ended: list[int] = []
+    monkeypatch.setattr(main, "_run_command", stop)
+    for name in ("settle_exit", "end_despite_threads"):
+        monkeypatch.setattr(main, name, ended.append)
+    with pytest.raises(SystemExit):
+        main.main()
+    assert ended == [code, code]
 
 
 def test_there_are_many() -> None:
