@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auditor.cli.terminal import print_text
-from auditor.errors import SpecificationError, describe_missing, require_library
+from auditor.errors import DpauditError, SpecificationError, describe_missing, require_library
 
 try:
     import fcntl
@@ -303,7 +303,8 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
     if journal.exists() and not content["manifest"].get("interrupted"):
         print_notices([f"{journal} is of a run that has not ended: {results} is of a run before it"])
     if maintainer is not None:
-        _write_maintainer_page(content, results, maintainer, out)
+        with _refuse_odd_numbers(content, results):
+            _write_maintainer_page(content, results, maintainer, out)
         return
     folder = out or results.resolve().parent
     if baseline is not None:
@@ -312,13 +313,37 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
         content["claims"] = [result.to_json() for result in marked]
         print_notices(list_notices(known, marked))
     if comment:
-        print_text(as_comment(content), nl=False)
+        with _refuse_odd_numbers(content, results):
+            print_text(as_comment(content), nl=False)
         return
     make_folder(folder)
-    written = rendering.write_reports(content, folder, read_run_record(results))
+    with _refuse_odd_numbers(content, results):
+        written = rendering.write_reports(content, folder, read_run_record(results))
     tell_missing_page(written)
     for path in written:
         print_text(path)
+
+
+#: What rendering raises of numbers and members that no audit gives.
+_ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+@contextmanager
+def _refuse_odd_numbers(content: Mapping[str, Any], path: Path) -> Iterator[None]:
+    """Name the claim that cannot be rendered: a file that was edited may hold numbers that no audit gives."""
+    try:
+        yield
+    except DpauditError:
+        raise
+    except _ODD as error:
+        if os.environ.get("DPAUDIT_TRACEBACK"):
+            raise
+        from auditor.report import find_unrendered
+
+        claim = find_unrendered(content)
+        what = f"claim {claim!r} holds" if claim else "it holds"
+        why = f"{type(error).__name__}: {error}; DPAUDIT_TRACEBACK=1 shows where"
+        raise SpecificationError(f"{str(path)!r} cannot be rendered: {what} what no report can show ({why})") from error
 
 
 def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str, out: Path | None) -> None:
@@ -392,13 +417,16 @@ def evidence(results: Path, claim_id: str | None, unit: str, out: Path | None) -
     if out is not None:
         require_library("jinja2", "pages in HTML")
     content = _check_types(read_results(results), results)
-    statement = make_statement(content, results.name, sha256(results.read_bytes()).hexdigest(), claim_id, unit)
-    if out is None:
-        print_text(render_sheet_markdown(statement), nl=False)
-        return
-    make_folder(out)
-    text = json.dumps(statement, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    for name, written in (("evidence.html", render_sheet_html(statement)), ("evidence.json", text)):
+    if out is not None:
+        make_folder(out)
+    with _refuse_odd_numbers(content, results):
+        statement = make_statement(content, results.name, sha256(results.read_bytes()).hexdigest(), claim_id, unit)
+        if out is None:
+            print_text(render_sheet_markdown(statement), nl=False)
+            return
+        page = render_sheet_html(statement)
+        text = json.dumps(statement, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    for name, written in (("evidence.html", page), ("evidence.json", text)):
         write_whole(out / name, written)
         print_text(out / name)
 

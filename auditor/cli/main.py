@@ -302,12 +302,14 @@ def _execute(
     if known is not None:
         content["manifest"]["baseline"] = str(known.path)
     shown = report.RunView.of(content)
-    if out is not None:
-        record = {**_run_record(asked, outcome, begun), "resumed": len(finished), "sources": sources}
-        _write(out, content, record, shown)
-    if log is not None and out is not None and not outcome.interrupted:
-        log.remove(out / "results.json")
-    print_text(report.summarize_run(shown, table), nl=False)
+    try:
+        if out is not None:
+            record = {**_run_record(asked, outcome, begun), "resumed": len(finished), "sources": sources}
+            _write(out, content, record, shown)
+        if log is not None and out is not None and not outcome.interrupted:
+            log.remove(out / "results.json")
+    finally:  # also where the disk is full
+        print_text(report.summarize_run(shown, table), nl=False)
     if outcome.interrupted:
         further = "; the same command with --resume runs the rest" if out is not None else ""
         why = outcome.lost or "interrupted"
@@ -460,15 +462,17 @@ def attack(
     outcome = Outcome([result], {result.id: seconds})
     _mark_known(known, outcome)
     (result,) = outcome.results
-    if out is not None:
-        about |= {"baseline": str(known.path)} if known is not None else {}
-        content = make_document(about, [result], [])
-        _write(out, content, {"schema": "dpaudit-run/1", "seconds": round(seconds, 3), "machine": platform.platform()})
-    print_text(explain(result))
-    if result.known:
-        print_text(f"known from {baseline}: {result.known}")
-    if result.new:
-        print_text(f"new to {baseline}: {result.new}")
+    try:
+        if out is not None:
+            about |= {"baseline": str(known.path)} if known is not None else {}
+            record = {"schema": "dpaudit-run/1", "seconds": round(seconds, 3), "machine": platform.platform()}
+            _write(out, make_document(about, [result], []), record)
+    finally:  # also where the disk is full
+        print_text(explain(result))
+        if result.known:
+            print_text(f"known from {baseline}: {result.known}")
+        if result.new:
+            print_text(f"new to {baseline}: {result.new}")
     sys.exit(exit_code([result]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RunView",
+    "find_unrendered",
     "read_schema",
     "render_html",
     "render_junit",
@@ -59,22 +60,54 @@ def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[
         What was written. Without the library that fills in templates there is no report.html.
     """
     out.mkdir(parents=True, exist_ok=True)
-    view = RunView.of(results)
+    paths = []
+    for name, content in _render_all(RunView.of(results), run).items():
+        write_whole(out / name, content)
+        paths.append(out / name)
+    return paths
+
+
+def _render_all(view: RunView, run: Mapping[str, Any] | None = None) -> dict[str, str]:
     contents = {}
     if has_library("jinja2"):
         from auditor.report.html import render_html
 
         contents["report.html"] = render_html(view)
-    contents |= {
+    return contents | {
         "report.md": render_markdown(view),
         "junit.xml": render_junit(view, run),
         "results.sarif": render_sarif(view),
     }
-    paths = []
-    for name, content in contents.items():
-        write_whole(out / name, content)
-        paths.append(out / name)
-    return paths
+
+
+def find_unrendered(results: Mapping[str, Any]) -> str:
+    """Find a claim that cannot be rendered.
+
+    A file that was edited may hold numbers that no audit gives.
+
+    Parameters
+    ----------
+    results : mapping
+        Parsed content of results.json.
+
+    Returns
+    -------
+    str
+        Its id; empty if each claim can be rendered by itself.
+    """
+
+    def fails(claims: Sequence[Any]) -> bool:
+        try:
+            _render_all(RunView.of({**results, "claims": claims, "errata": []}))
+        except Exception:  # noqa: BLE001 - whatever it raises
+            return True
+        return False
+
+    left = list(results["claims"])
+    while len(left) > 1:
+        half = left[: len(left) // 2]
+        left = half if fails(half) else left[len(half) :]
+    return str(left[0]["id"]) if left and fails(left) else ""
 
 
 def read_schema() -> dict[str, Any]:

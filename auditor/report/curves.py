@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from markupsafe import Markup
 
@@ -12,6 +13,8 @@ from auditor.results import parse_number
 
 #: The axes reach beyond the outermost points by this part of their width.
 _MARGIN = 0.06
+#: Logarithms between which floats have all of their digits, so that the ends of an axis are among them.
+_LEAST, _MOST = math.log(sys.float_info.min), math.log(sys.float_info.max)
 
 
 def plot_growth(claim: ClaimView) -> Markup:
@@ -73,8 +76,8 @@ class Log:
         a, b = math.log(low), math.log(high)
         margin = _MARGIN * (b - a) if b > a else 1.0
         self._axis = svg.Axis(a - margin, b + margin, start, end)
-        self.least, self.most = math.exp(a - margin), math.exp(b + margin)
+        self.least, self.most = (math.exp(min(max(end, _LEAST), _MOST)) for end in (a - margin, b + margin))
 
     def at(self, value: float) -> float:
-        """Place a positive value."""
-        return self._axis.at(math.log(value))
+        """Place a value; one beyond the axis is at its end, as 0 and infinity are."""
+        return self._axis.at(math.log(min(max(value, self.least), self.most)))

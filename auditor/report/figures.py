@@ -68,8 +68,7 @@ class FigureView:
     def picture(self) -> Markup:
         """The plot."""
         places = sorted({point[0] for curve in self.curves for point in curve.points})
-        values = [v for c in self.curves for p in c.points for v in p[1:] if 0 < v < math.inf]
-        values += [v for c in self.curves for _, v in c.bound]
+        values = [v for c in self.curves for p in (*c.points, *c.bound) for v in p[1:] if 0 < v < math.inf]
         across = self._horizontal_axis(places)
         up = Log(min(values), max(values), svg.HEIGHT - svg.BOTTOM, svg.TOP)
         ticks = svg.space_ticks((across.at(place), svg.shorten_count(place)) for place in places)

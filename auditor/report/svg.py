@@ -7,6 +7,7 @@ colours come from the page's style sheet, so that dark mode and print work.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 
 from markupsafe import Markup, escape
@@ -77,7 +78,8 @@ def list_decades(low: float, high: float) -> list[float]:
     low, high : float
         The interval, above 0.
     """
-    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    largest = min(math.ceil(math.log10(high)), sys.float_info.max_10_exp)
+    exponents = range(math.floor(math.log10(low)), largest + 1)
     tens = [10.0**k for k in exponents if low <= 10.0**k <= high]
     if len(tens) >= 3:
         return tens

@@ -582,6 +582,32 @@ def test_a_report_that_cannot_be_written_is_refused(dpaudit: Command, results: P
     refused(dpaudit("report", results, "--out", out), out)
 
 
+def test_a_number_that_no_audit_gives_is_refused_with_its_claim(dpaudit: Command, results: Path) -> None:
+    content = read(results)
+    content["claims"][1]["wealth"] = {"draws": [-1], "log10_e_value": [1e308]}
+    results.write_text(json.dumps(content), encoding="utf-8")
+    for command in (("report",), ("report", "--maintainer", ""), ("diff", results)):
+        assert "dpaudit failed" not in dpaudit(*command, results).err
+    refused(
+        dpaudit("report", results), results, content["claims"][1]["id"], "holds what no report can show (ValueError"
+    )
+
+
+def test_a_verdict_is_told_where_no_report_can_be_written(
+    dpaudit: Command, targets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report, "write_reports", fill)
+    quick = ("--draws", 4000, "--no-shrink", "--no-also", "--jobs", 1)
+    said = dpaudit("attack", f"{targets}:broken", *CLAIM, *BIT, *quick, "--out", tmp_path)
+    assert said.code == 2
+    assert "broken violates its claim" in said.out
+    assert "No space left on device" in said.err
+    assert (tmp_path / "results.json").exists()
+
+
 def test_reproduce_finds_the_same_again(dpaudit: Command, results: Path) -> None:
     said = dpaudit("reproduce", results, "--jobs", 1)
     assert said.code == 0, said

@@ -22,7 +22,7 @@ from auditor.report.html import render_html
 from auditor.report.markdown import render_markdown
 from auditor.report.theorems import tabulate_theorems
 from auditor.report.view import ClaimView, RunView
-from auditor.results import result_from
+from auditor.results import make_plain, result_from
 from auditor.runs.run import Run
 from auditor.runs.runner import execute_run, results_document
 
@@ -206,6 +206,19 @@ def test_points_limits_fit_and_the_theorems_curve_are_drawn(run: dict[str, Any])
     assert plot.count("<circle") == plot.count('class="mark limits"') == 3
     assert 'class="claimed"' in plot
     assert 'class="fit"' in plot
+
+
+@pytest.mark.parametrize("values", [(5e-324, 1e-300, 1e-200), (1e200, 1e300, 1.7e308), (0.0, 1.0, math.inf)])
+def test_the_smallest_and_largest_floats_are_drawn(run: dict[str, Any], values: tuple[float, ...]) -> None:
+    claim = next(claim for claim in run["claims"] if claim["id"] == "900/noise/L4/exponent/reference")
+    points = [
+        {**point, **dict.fromkeys(("value", "lower", "upper", "fit", "curve"), make_plain(value))}
+        for point, value in zip(claim["accuracy"]["points"], values, strict=True)
+    ]
+    drawn = {**claim, "accuracy": {**claim["accuracy"], "points": points}}
+    page = render_html({**run, "claims": [drawn]})
+    assert page.count('class="mark limits"') >= 3
+    assert not re.search(r' (?:d|cx|cy|x|y)="[^"]*(?:nan|inf|e[+-])', page)
 
 
 class Tags(HTMLParser):
