@@ -76,18 +76,23 @@ def collect_parts(
     files_read, names = imported_files(frozenset(files))
     names |= {_module(kind).partition(".")[0] for part in parts for kind in _kinds(part)}
     found = {
-        "claim": hash_parts(spell_out(guarantee, "the claim", key).encode()),
-        "mechanism": hash_parts(
-            (_remote_name(named) if named and is_remote(target) else spell_out(target, "the target", key)).encode()
+        "claim": _hash_texts(spell_out(guarantee, "the claim", key)),
+        "mechanism": _hash_texts(
+            _remote_name(named) if named and is_remote(target) else spell_out(target, "the target", key)
         ),
-        "data": hash_parts(*(text.encode() for pair in pairs for text in _data(pair, key, private))),
-        "source": hash_parts(
-            *(f"{file.name}:{_content(file, file.stat().st_mtime_ns)}".encode() for file in sorted(files_read))
+        "data": _hash_texts(*(text for pair in pairs for text in _data(pair, key, private))),
+        "source": _hash_texts(
+            *(f"{file.name}:{_content(file, file.stat().st_mtime_ns)}" for file in sorted(files_read))
         ),
-        "versions": hash_parts("\n".join(list_versions(frozenset(names)) + _environment(target)).encode()),
+        "versions": _hash_texts("\n".join(list_versions(frozenset(names)) + _environment(target))),
         "engine": _engine(),
     }
     return {**found, "key": key} if key else found
+
+
+def _hash_texts(*texts: str) -> str:
+    """Hash texts; names of files in another encoding hold halves of surrogate pairs."""
+    return hash_parts(*(text.encode(errors="surrogatepass") for text in texts))
 
 
 def _remote_name(named: str) -> str:

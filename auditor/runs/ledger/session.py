@@ -102,6 +102,7 @@ class Ledger:
             If the file cannot be used, or something of the target cannot be seen and there is no key.
         """
         self.prepare(settings.method)
+        id_ = id_.encode(errors="backslashreplace").decode()  # of a file whose name is no UTF-8, which SQLite refuses
         parts = collect_parts(target, guarantee, pairs, self.named, self.key, private)
         if settings.ignore:  # bets on other events are another series
             parts["ignore"] = ",".join(settings.ignore)

@@ -107,6 +107,17 @@ def test_nights_add_up_and_chunk_numbers_continue(tmp_path: Path) -> None:
     assert verify_ledger(path) == (["1 series: all are as recorded"], True)
 
 
+def test_names_and_datasets_with_half_a_surrogate_pair_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    question = Question("attack/\udcff.py:coin", ledger=Ledger(path, named="\udcff.py:coin"))
+    pair = Pair("\udcff", "a", "texts")
+    for number in (1, 2):
+        result = run_audit(lambda data, n, rng: coin(len(data), n, rng), PureDP(1.5), [pair], SMALL, question)
+        assert (result.id, result.ledger["night"]) == (question.id, number)
+    assert rows(path, "SELECT claim FROM series") == [("attack/\\udcff.py:coin",)]
+    assert verify_ledger(path)[1]
+
+
 def test_no_draw_is_made_twice_with_the_same_seed_every_night(tmp_path: Path) -> None:
     seen: list[float] = []
 
