@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,8 @@ from auditor.targets.wire_format import decode_json
 
 #: Headers that are this module's business.
 _OWN = {"host", "content-length", "content-type", "accept", "accept-encoding", "transfer-encoding", "connection"}
+#: Variables that name a proxy, also in capitals; none is used.
+_PROXIES = {"http_proxy", "https_proxy", "all_proxy"}
 #: What RFC 9110 has as the name of a header, and as its value.
 _NAME, _VALUE = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"), re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
 
@@ -143,14 +146,17 @@ class HttpTarget:
         if isinstance(error, TooLongError):
             return TargetError(f"{self.shown} answered with more than {LINE:,} bytes")
         if isinstance(error, ssl.SSLCertVerificationError):
-            return TargetError(f"the certificate of {self.shown} cannot be verified: {error.verify_message}")
+            what = f"the certificate of {self.shown} cannot be verified: {error.verify_message}"
+            return TargetError(f"{what}; SSL_CERT_FILE names a file of certificates to trust, such as its own")
         if isinstance(error, RemoteDisconnected):
             what = f"{self.shown} closed the connection without an answer"
             if self._service.reused:
                 what += "; if it closes connections after answers, these must say so, by the header Connection: close"
             return TargetError(what)
         if isinstance(error, OSError):
-            return TargetError(f"no connection to {self.shown}, or it broke: {error}")
+            what = f"no connection to {self.shown}, or it broke: {error}"
+            proxies = [name for name in os.environ if name.lower() in _PROXIES and os.environ[name]]
+            return TargetError(what + (f"; ${proxies[0]} is not used, datasets go to no proxy" if proxies else ""))
         what = f"{self.shown} did not answer in HTTP, or broke off"
         kind = type(error).__name__ if isinstance(error, HTTPException) else "malformed response"
         return TargetError(f"{what}: {kind}: {quote_bytes(str(error).encode(errors='backslashreplace'))}", public=what)
@@ -168,6 +174,7 @@ class HttpTarget:
         except TargetError:
             pass  # any other body: what matters is the status
         said = quote_bytes(reply.reason.encode(errors="backslashreplace")) + " " + quote_bytes(reply.body)
+        what += "; no request is sent twice, so the audit needs it without a limit of requests" * (reply.status == 429)
         return TargetError(f"{what}: {said}", public=what)
 
 
@@ -185,6 +192,7 @@ def check_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
+        (host or "").encode("idna")  # as looking up the name does
     except ValueError:  # which quotes what may be a password
         raise SpecificationError(f"URL {name!r} cannot be read: wrong host or port") from None
     if parts.scheme not in ("http", "https") or not host or port == 0:

@@ -135,7 +135,9 @@ class Running:
         left = deadline - time.monotonic()
         if left <= 0:
             doing = "reading its request" if pending else "answering"
-            raise self._error(f"the target was not done {doing} within {seconds:g} s", bytes(self._buffer))
+            what = f"the target was not done {doing} within {seconds:g} s"
+            what += ", and has not ended its line" if self._buffer else ""
+            raise self._error(what, bytes(self._buffer))
         poll = select.poll()
         poll.register(self._out, select.POLLIN)
         if self._err_open:

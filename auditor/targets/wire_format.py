@@ -27,6 +27,7 @@ more, as it is one file that runs without this package.
 from __future__ import annotations
 
 import base64
+import codecs
 import itertools
 import json
 import math
@@ -143,6 +144,8 @@ def decode_json(raw: bytes) -> Any:
     ValueError
         If it is none, or of a wrong form, with a reason that holds nothing of what was read.
     """
+    if raw.startswith(codecs.BOM_UTF8):
+        raise ValueError("a byte order mark is before it, which JSON has not")
     try:
         return _DECODER.decode(raw.decode("utf-8"))
     except RecursionError:
@@ -243,7 +246,7 @@ def _name(text: Any) -> str:
 
 
 def _no_constant(_: str) -> Any:
-    raise _FormError("NaN and infinities are written as objects")
+    raise _FormError('NaN and infinities are written as objects, {"__float__": "nan"}')
 
 
 def _read_integer(text: str) -> int | float:

@@ -197,6 +197,8 @@ MEGABYTE = b"100000\r\n" + b"x" * 2**20 + b"\r\n"
 HOSTILE: dict[str, tuple[Behaviour, str]] = {
     "status 500": (saying(response(b"SECRET oops", status="500 Broken")), "status 500.*SECRET oops"),
     "status 204": (saying(b"HTTP/1.1 204 No Content\r\n\r\n"), "status 204"),
+    "status 429": (saying(response(b"SECRET", status="429 SECRET")), "status 429.*no request is sent twice.*SECRET"),
+    "a byte order mark": (saying(response(b'\xef\xbb\xbf{"id": 1, "outputs": [1, 1]}')), "a byte order mark is before"),
     "status 401": (saying(response(b"", status="401 SECRET")), "status 401.*SECRET"),
     "garbage": (saying(response(b"SECRET")), "SECRET"),
     "no object": (saying(response([1, "SECRET"])), "SECRET"),
@@ -254,10 +256,15 @@ def test_a_service_that_does_not_read_is_an_error_within_its_limit() -> None:
         assert no_thread_is_left()
 
 
-def test_a_service_that_is_not_there_is_an_error() -> None:
+def test_a_service_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    with pytest.raises(TargetError, match="no connection"):
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(TargetError, match=r"no connection.*refused$"):
+        HttpTarget(url)(DATA, 1, rng())
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9/")
+    with pytest.raises(TargetError, match=r"\$HTTPS_PROXY is not used"):
         HttpTarget(url)(DATA, 1, rng())
 
 
@@ -308,7 +315,7 @@ def test_a_certificate_is_verified(certificate: tuple[Path, Path], monkeypatch: 
     with service(answer, context) as running:
         with (
             HttpTarget(running.url) as target,
-            pytest.raises(TargetError, match="cannot be verified"),
+            pytest.raises(TargetError, match="cannot be verified: self-signed certificate; SSL_CERT_FILE"),
         ):
             target(DATA, 1, rng())
         assert running.requests == []
@@ -340,6 +347,7 @@ def test_a_handshake_that_never_ends_is_an_error_within_its_limit() -> None:
         ("http://hidden@127.0.0.1/", "password"),
         ("http://127.0.0.1/#part", "fragment"),
         ("http:///path", "expected http"),
+        ("http://a..b/", "wrong host"),
         ("ftp://127.0.0.1/", "expected http"),
         ("http://127.0.0.1:99999/", "cannot be read"),
         ("http://127.0.0.1:0/", "expected http"),
