@@ -10,8 +10,9 @@ answer         ``{"id": 1, "outputs": [...]}``, n of them; or, if all are of one
 failure        ``{"id": 1, "error": {"type": "ValueError", "message": "..."}}``: the target's own code raised
 =============  =====================================================================================================
 
-The helper says ``"replays": true`` in its hello where it can, and answers ``{"id": 1, "replay": {...}}`` with an output
-and its recorded draws, see `auditor.targets.replays`.
+The helper says ``"inferred": true`` in its hello where only the names of parameters tell that a function is seeded, and
+``"replays": true`` where it can replay; it then answers ``{"id": 1, "replay": {...}}`` with an output and its recorded
+draws, see `auditor.targets.replays`.
 
 A target ignores members that it does not know. How datasets and outputs are written: see `auditor.targets.wire_format`.
 
@@ -72,6 +73,8 @@ class Hello:
         Free: what else it says, such as ``{"noise": {"distribution": "laplace", "scale": 2.0, "sensitivity": 1}}``.
     replays : bool
         It runs with recorded draws, see `auditor.targets.replays`.
+    inferred : bool
+        That it is seeded is read off the names of parameters: nobody has stated it.
     """
 
     protocol: int = PROTOCOL
@@ -79,6 +82,7 @@ class Hello:
     interactive: bool = False
     states: Mapping[str, Any] = field(default_factory=dict)
     replays: bool = False
+    inferred: bool = False
 
 
 def request_line(id: int, text: str, n: int, seed: int | None) -> bytes:  # noqa: A002 - the name in the message
@@ -242,7 +246,9 @@ def hello_of(said: Any, raw: bytes) -> Hello:
         raise quote_unreadable("a target's hello has seeded and interactive, true or false, and states, an object", raw)
     if is_deeper([states], NESTING + 1):
         raise quote_unreadable(f"the target's states are nested more than {NESTING} deep", raw)
-    return Hello(protocol, seeded, interactive, states, said.get("replays") is True)
+    return Hello(
+        protocol, seeded, interactive, states, said.get("replays") is True, seeded and said.get("inferred") is True
+    )
 
 
 def quote_unreadable(what: str, raw: bytes) -> TargetError:

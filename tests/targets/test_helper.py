@@ -132,7 +132,9 @@ def test_functions_of_many_draws(serving: Serving) -> None:
 def test_what_takes_a_generator_or_a_seed_is_seeded(serving: Serving, name: str) -> None:
     target = serving.target(FUNCTIONS, name)
     first = draw(target)
-    assert target.seeded
+    assert target.hello is not None
+    assert target.hello.seeded
+    assert target.hello.inferred
     assert draw(target) == first
     assert draw(target, seed=1) != first
     if name.endswith("rng"):
@@ -144,6 +146,7 @@ def test_what_does_not_is_not(serving: Serving) -> None:
     assert draw(target) != draw(target)
     assert target.hello is not None
     assert not target.seeded
+    assert not target.hello.inferred
     assert target.hello.states == {"noise": {"scale": 2.0}}
 
 

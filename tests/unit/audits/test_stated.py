@@ -21,6 +21,7 @@ from auditor.datasets import Pair, ReplaceOne
 from auditor.privacy.exact import GaussianCurve, LaplaceCurve
 from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
 from auditor.targets import one_draw
+from auditor.targets.protocol import Hello
 from auditor.targets.sampler import Sampler
 
 PAIR = Pair(np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 1.0]), "first row replaced")
@@ -557,14 +558,16 @@ def test_determinism(target: Callable[..., Any], says: bool | None, passed: bool
     assert "4242" not in check.finding
 
 
-def test_the_attribute_seeded_counts() -> None:
+@pytest.mark.parametrize("inferred", [False, True])
+def test_the_attribute_seeded_counts_unless_it_is_inferred(inferred: bool) -> None:
     class Target:
-        seeded = True
+        seeded, hello = True, Hello(seeded=True, inferred=inferred)
 
         def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
             return own_entropy(data, n, rng)
 
-    assert only({}, sampler=Sampler(Target(), 3, "stated", 5.0)).passed is False
+    assert only({}, sampler=Sampler(Target(), 3, "stated", 5.0)).passed is inferred
+    assert only({"seeded": True}, sampler=Sampler(Target(), 3, "stated", 5.0)).passed is False
 
 
 @pytest.mark.parametrize("outputs", [[0, 0, 1], [0, 1, 2], [5, 5, 5], [1, 2, 1, 2]])
