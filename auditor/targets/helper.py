@@ -52,6 +52,7 @@ sys.path[:] = [_path for _path in sys.path if os.path.realpath(_path or os.curdi
 import ast
 import base64
 import collections
+import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -1045,7 +1046,7 @@ def load_function(text: str, words: list[str] | None = None) -> Target:
         raise Wrong(f"expected WHERE:NAME, a module or the path of a .py file, got {text!r}")
     try:
         module = _load_file(where) if where.endswith(".py") else _load_module(where)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         traceback.print_exc()
         raise Wrong(f"cannot import {where}: {type(error).__name__}: {error}") from error
     found: Any = module
@@ -1149,6 +1150,8 @@ def main(words: list[str]) -> int:
             raise Wrong("expected WHERE:NAME, got no argument")
         target = load_function(words[0], words[1:])
     except Wrong as error:
+        with contextlib.suppress(Exception):  # the module may have closed it
+            sys.stdout.flush()  # what it has printed comes first: this is the last line
         print(f"helper.py: {error}", file=sys.stderr)
         return 2
     line = target.hello()

@@ -195,9 +195,9 @@ class Running:
         """Error that quotes what was said, and the end of standard error."""
         for _ in range(2):  # a pipe's content, and no flood
             self._read_errors()
-        last = bytes(self._errors).rstrip().rpartition(b"\n")[2]
-        if last.startswith(_HELPER) and not said:  # it says all there is, after what Python prints of an import
-            return TargetError(f"{CANNOT_SERVE} {quote_bytes(last[len(_HELPER) :], LAST_WORDS)[1:-1]}", public=what)
+        _, helper, last = bytes(self._errors).rstrip().rpartition(b"\n")[2].partition(_HELPER)
+        if helper and not said:  # it says all there is, after what an import prints, which may not end its line
+            return TargetError(f"{CANNOT_SERVE} {quote_bytes(last, LAST_WORDS)[1:-1]}", public=what)
         message = what
         if said:
             message += f"; it wrote {quote_bytes(said)}"

@@ -234,6 +234,8 @@ def test_a_wrong_number_of_outputs_is_an_error(serving: Serving) -> None:
     [
         ("", "absent", r"served.py has no attribute 'absent'"),
         ("f = 5", "f", r"served.py:f is not callable: 5"),
+        ("print('loaded', end='')", "absent", r"served.py has no attribute 'absent'"),
+        ("import sys; sys.stdout.close(); sys.exit(0)", "f", r"cannot import served.py: SystemExit: 0"),
         ("import absent_library", "f", r"cannot import served.py: ModuleNotFoundError: No module named 'absent_lib"),
         ("def f(data", "f", r"cannot import served.py: SyntaxError"),
         ("def f(): pass", "f", r"takes the dataset, and n, rng or seed by name; this one takes \(\)"),
