@@ -79,5 +79,8 @@ class Log:
         self.least, self.most = (math.exp(min(max(end, _LEAST), _MOST)) for end in (a - margin, b + margin))
 
     def at(self, value: float) -> float:
-        """Place a value; one beyond the axis is at its end, as 0 and infinity are."""
+        """Place a value.
+
+        One beyond the axis, such as 0 or infinity, is at its end.
+        """
         return self._axis.at(math.log(min(max(value, self.least), self.most)))
