@@ -42,7 +42,7 @@ def test_a_coin_that_the_draws_of_a_call_share_makes_no_violation(share: float, 
     def shared(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
         return np.full(n, int(rng.random() < share))
 
-    for seed in range(30):
+    for seed in range(12):
         found = audit(shared, PureDP(0.1), PAIR, alpha=1e-9, draws=4_000, seed=seed, method=method)
         assert found.verdict != Verdict.VIOLATION
 
@@ -64,7 +64,7 @@ def test_noise_shared_on_another_pair_only_is_found_when_it_speaks_against_the_c
             for seed in range(seeds)
         }
 
-    assert Verdict.VIOLATION not in verdicts("clopper-pearson", 60)
+    assert Verdict.VIOLATION not in verdicts("clopper-pearson", 20)
     found = verdicts("e-process", 20)
     assert Verdict.VIOLATION not in found
     assert Verdict.DEVIATION in found
