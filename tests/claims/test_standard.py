@@ -21,7 +21,7 @@ from auditor.runs.reproduce import Recorded, take_sample
 from auditor.runs.run import Run, settings_of, split_alpha
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "reports" / "full" / "results.json.xz"
-#: These take a minute of a core, all claims twenty.
+#: All claims take some five minutes of a core.
 EVERY = 20
 RUN = Run(level="standard")
 ALL = registry.load_claims(RUN.paths)

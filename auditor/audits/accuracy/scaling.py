@@ -175,12 +175,14 @@ class PowerLaw(Theorem):
 
         Of a search for a second parameter, at its largest value.
         """
-        return self._build_setting(subject, self.at[-1])
+        return self._build_setting(subject, self.at[-1], largest=True)
 
-    def _build_setting(self, subject: Any, value: float) -> Setting | None:
+    def _build_setting(self, subject: Any, value: float, largest: bool) -> Setting | None:
+        """The setting at a value; of a search for a second parameter, at its largest or smallest value."""
         built = subject(value)
         if isinstance(self.measure, Smallest):
-            built = built(int(self.measure.high) if self.measure.integer else self.measure.high)
+            second = self.measure.high if largest else self.measure.low
+            built = built(int(second) if self.measure.integer else second)
         return built if isinstance(built, Setting) else None
 
     @property
@@ -242,7 +244,7 @@ class PowerLaw(Theorem):
         than claimed by limits which hold for all points together with probability at least 1 - alpha. Under the claim
         that growth between any two of the values is at most the power (and the factor) with ``within`` added, that
         needs a limit to miss; where the draws at some value look dependent, it needs that twice, see
-        `confirm_refutation`. Or if draws at the middle value are not independent, see `measured_again`. The fit by
+        `confirm_refutation`. Or if draws at the first value are not independent, see `measured_again`. The fit by
         weighted least squares and its bootstrap interval are shown, and make a claim "inconclusive" if the interval
         holds a candidate; they refute nothing.
         """
@@ -268,15 +270,12 @@ class PowerLaw(Theorem):
         def refuted(measured: _Measured) -> bool:
             return measured[0] == Verdict.DEVIATION
 
+        def build_first() -> Setting | None:
+            return self._build_setting(subject, self.at[0], largest=False) if self.drawn else None
+
         def collect() -> tuple[_Measured, ErrorSampler, Independence]:
-            draw, middle = ErrorSampler(settings.seed, question.id, settings.limit), self.at[len(self.at) // 2]
-            return measured_again(
-                measure,
-                refuted,
-                draw,
-                settings,
-                place=lambda: self._build_setting(subject, middle) if self.drawn else None,
-            )
+            draw = ErrorSampler(settings.seed, question.id, settings.limit)
+            return measured_again(measure, refuted, draw, settings, place=build_first)
 
         def conclude(made: tuple[_Measured, ErrorSampler, Independence]) -> Conclusion:
             measured, draw, independence = made
