@@ -24,7 +24,7 @@ test-statistics: $(TOX)
 test-versions: $(TOX)
 	$(TOX) run -e py311,py312,py313 --skip-missing-interpreters true
 
-# The published figures: the run over the whole catalogue (10 minutes on 2 cores) with its theorems and errata, false
+# The published figures: the run over the whole catalogue (16 minutes on 2 cores) with its theorems and errata, false
 # alarms (40), joint events (5), power (3), the cases of other sequential auditors (10), one training run (10),
 # steps of a run and many runs (14), runs of libraries (6), pitfalls of training (4), certificates and replay (10),
 # calibration (4), mutants (10), spread losses (5), conformity (4), defects of kinds (2) and of released libraries (33),
@@ -59,7 +59,7 @@ bench: publish
 	$(BIN)/python -m benchmarks.knowledge_transfer --out reports/knowledge_transfer.md
 	$(BIN)/python -m benchmarks.cost --out reports/cost.md
 
-# The published run over the whole catalogue: 10 minutes on 2 cores.
+# The published run over the whole catalogue: 16 minutes on 2 cores.
 publish: .venv/installed
 	$(BIN)/dpaudit run experiments --level standard --out out/standard
 	$(BIN)/python -m benchmarks.publish out/standard/results.json --out reports/full
