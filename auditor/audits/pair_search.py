@@ -377,8 +377,8 @@ def search_pairs(
     Valid because: the draws here are keyed by "search", no draws of an audit are. So given the datasets, the audit's
     draws are independent of the pairs that were found, as of any pairs that were fixed beforehand, and its alarm has
     probability at most alpha whatever the search did: it draws from copies, so that a target cannot change a pair
-    before the audit looks. Nothing here is itself evidence. A target with entropy of its own
-    draws afresh in the audit.
+    that is audited. Nothing here is itself evidence. A target that reads entropy from elsewhere is not reproducible by
+    the seed; its draws in the audit are new ones all the same.
     """
     if not is_strategy(strategy):
         raise SpecificationError(f"strategy must be a hypothesis strategy of Pair, got {strategy!r}")

@@ -759,7 +759,7 @@ class Target:
     def hello(self) -> str:
         """First message of the target, about itself."""
         says = {"protocol": 1, "seeded": self.seeded, "interactive": self.sessions is not None, "states": self.states}
-        if self.seeded:  # its parameters say so, and it may not use them: nobody has stated it
+        if self.seeded:  # inferred from the names of its parameters, which it need not use
             says["inferred"] = True
         if self.sessions is None and can_replay():
             says["replays"] = True

@@ -74,7 +74,7 @@ class Hello:
     replays : bool
         It runs with recorded draws, see `auditor.targets.replays`.
     inferred : bool
-        That it is seeded is read off the names of parameters: nobody has stated it.
+        ``seeded`` is inferred from the names of the function's parameters, not stated by its author.
     """
 
     protocol: int = PROTOCOL
